@@ -1,0 +1,208 @@
+/* What the parts of the library share. Not installed.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The flow, and who owns which step:
+ *
+ *   ops/ *.c        an operator validates its descriptor into a plan's tensors, then emits steps (and only that)
+ *   kernel_table.c  answers which kernel row serves a role on a device, and with which macros
+ *   backend         runs steps on memory: native/, opencl/; reference/ runs the operator itself in double precision
+ *   plan.c          create, explain, bind arguments, check aliasing, run
+ *
+ * Adding a kernel is a line in kernels/rows.def; a device is a clattn__backend; an operator is a file in ops/.
+ */
+#ifndef CLATTN_INTERNAL_H
+#define CLATTN_INTERNAL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../kernels/mask.h"
+#include "../kernels/params.h"
+#include "clattn/clattn.h"
+
+/* ---- kernel table ------------------------------------------------------------------------------------------------ */
+
+typedef enum clattn__role {
+#define ROLE(id, entry, params, buffers) CLATTN__ROLE_##id,
+#include "../kernels/roles.def"
+#undef ROLE
+    CLATTN__ROLE_COUNT
+} clattn__role;
+
+enum { CLATTN__MAX_BUFFERS = 7, CLATTN__MAX_MACROS = 12 };
+
+typedef struct clattn__role_info {
+    const char *entry; /* the kernel function */
+    size_t params_size;
+    int buffers;
+    const char *buffer_names[CLATTN__MAX_BUFFERS];
+} clattn__role_info;
+
+typedef union clattn__params {
+    i64 groups; /* first in each */
+    attention_params attention;
+    project_params project;
+    recurrence_params recurrence;
+} clattn__params;
+
+typedef enum clattn__family { CLATTN__FAMILY_CPU, CLATTN__FAMILY_GPU, CLATTN__FAMILY_CLBLAST } clattn__family;
+
+typedef struct clattn__macro {
+    const char *name;
+    int value;
+} clattn__macro;
+
+typedef struct clattn__row {
+    const char *name;
+    clattn__role role;
+    clattn__family family;
+    const char *source; /* key of clattn__kernel_source */
+    clattn__macro macros[CLATTN__MAX_MACROS]; /* ends at a NULL name */
+} clattn__row;
+
+extern const clattn__role_info clattn__roles[CLATTN__ROLE_COUNT];
+extern const clattn__row clattn__rows[];
+extern const size_t clattn__row_count;
+
+/* The value of a row's macro; `missing` where the row has none of that name. */
+int clattn__row_macro(const clattn__row *row, const char *name, int missing);
+/* How many groups a row needs for these parameters: the grid of each role, from the row's TILE_* macros. */
+i64 clattn__row_groups(const clattn__row *row, const clattn__params *params);
+/* The text of a kernel file with its #includes resolved (embedded at build time), or NULL. */
+const char *clattn__kernel_source(const char *path);
+
+/* ---- devices and backends ---------------------------------------------------------------------------------------- */
+
+/* What a device can do, as far as kernel rows and operators ask. Tests fake these. */
+typedef struct clattn__device {
+    clattn_device_info info;
+    bool has_cpu_family, has_gpu_family; /* which rows may serve, the CPU family first on CPU devices */
+    int vector_width;                    /* of CPU rows; the native ISA level's or the device's native width */
+    size_t max_work_group;               /* GPU rows */
+    size_t local_bytes;                  /* GPU rows */
+    size_t max_params_bytes;
+} clattn__device;
+
+typedef struct clattn__step clattn__step;
+
+/* Where a step's buffer lies. */
+typedef struct clattn__place {
+    enum { CLATTN__IN_TENSOR, CLATTN__IN_WORKSPACE } where;
+    clattn_tensor_id tensor; /* IN_TENSOR */
+    size_t offset;           /* IN_WORKSPACE: bytes */
+} clattn__place;
+
+/* One kernel launch, or `repeat` of them, each of which waits for the one before and sees its number in params.step. */
+struct clattn__step {
+    const clattn__row *row;
+    clattn__place buffers[CLATTN__MAX_BUFFERS];
+    clattn__params params;
+    i64 repeat;        /* 1, or the number of steps of a *_STEP role */
+    void *prepared;    /* the backend's: a cl_kernel, a native function */
+};
+
+typedef struct clattn__backend {
+    const char *name;
+    /* Make the step ready to run (find or build its kernel). Called when a plan is made. May fail with BUILD: the row is then
+     * banned in this context and the plan built again without it. */
+    clattn_status (*prepare)(clattn_context *, clattn__step *);
+    void (*release)(clattn_context *, clattn__step *);
+    /* Run the plan on host memory; tensors[id] and the workspace are valid pointers for all that the steps name. */
+    clattn_status (*run)(clattn_plan *, void *const tensors[CLATTN_TENSOR_COUNT]);
+    void (*plan_destroy)(clattn_plan *);       /* may be NULL */
+    void (*context_destroy)(clattn_context *); /* may be NULL */
+} clattn__backend;
+
+struct clattn_context {
+    const clattn__backend *backend;
+    clattn__device device;
+    int threads;
+    int work_groups;
+    clattn_log_callback log;
+    void *log_user;
+    pthread_mutex_t lock; /* error, and what the backend keeps */
+    char *error;
+    char *why; /* the choice of the device, in words */
+    uint8_t *banned; /* one byte a row of clattn__rows: did not build or failed here; under `lock` */
+    void *state; /* the backend's */
+};
+
+/* Each backend opens a context for the device text it knows; see device.c for the order in which they are asked. */
+extern const clattn__backend clattn__backend_native, clattn__backend_reference, clattn__backend_opencl;
+
+/* Set the context's error text and return the status: `return clattn__fail(ctx, CLATTN_ERROR_SHAPE, "k has ...", ...)`. */
+clattn_status clattn__fail(clattn_context *, clattn_status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void clattn__log(clattn_context *, clattn_log_level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* ---- growing text ------------------------------------------------------------------------------------------------- */
+
+typedef struct clattn__text {
+    char *data; /* NULL until something is added; the owner frees */
+    size_t length, capacity;
+    bool failed; /* out of memory: data holds what fitted */
+} clattn__text;
+
+void clattn__text_add(clattn__text *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+size_t clattn__text_copy(const char *text, char *out, size_t size);
+
+/* ---- tensors ------------------------------------------------------------------------------------------------------ */
+
+/* Sizes and strides are legal, and the last element's offset in bytes fits; ERROR_ARGUMENT, ERROR_OVERFLOW. */
+clattn_status clattn__tensor_check(clattn_context *, const char *name, const clattn_tensor *);
+/* Outputs only: no two elements share an address (ERROR_ALIAS). */
+clattn_status clattn__tensor_check_injective(clattn_context *, const char *name, const clattn_tensor *);
+/* Bytes from the pointer to one past the last element; 0 when empty. */
+size_t clattn__tensor_span(const clattn_tensor *);
+i64 clattn__tensor_elements(const clattn_tensor *);
+size_t clattn__dtype_size(clattn_dtype);
+strides clattn__strides(const clattn_tensor *); /* those of size-1 dimensions become 0 */
+
+/* ---- plans -------------------------------------------------------------------------------------------------------- */
+
+typedef struct clattn__operator {
+    const char *name;
+    /* The operator itself in double precision on the plan's tensors: the oracle. */
+    clattn_status (*reference)(const clattn_plan *, void *const tensors[CLATTN_TENSOR_COUNT]);
+    /* What the backends run: fill plan->steps, workspace_bytes, ... from the validated descriptor. */
+    clattn_status (*build)(clattn_plan *);
+} clattn__operator;
+
+struct clattn_plan {
+    clattn_context *context;
+    const clattn__operator *op;
+    union {
+        clattn_attention_desc attention;
+        clattn_project_qkv_desc project_qkv;
+        clattn_mha_desc mha;
+        clattn_recurrence_desc recurrence;
+    } desc; /* validated, defaults resolved */
+    clattn_tensor tensors[CLATTN_TENSOR_COUNT]; /* ABSENT where the plan has none */
+    bool is_output[CLATTN_TENSOR_COUNT];
+    clattn__step *steps;
+    size_t step_count, step_capacity;
+    size_t workspace_bytes;
+    void *workspace; /* the plan's own, from the first run that brought none */
+    const char *algorithm;
+    char *rows;
+    clattn__text why;
+    i64 launches, dependent_steps;
+    double flops, bytes;
+    void *state; /* the backend's */
+};
+
+/* Declare a tensor of the plan after checking it. */
+clattn_status clattn__plan_input(clattn_plan *, clattn_tensor_id, const clattn_tensor *);
+clattn_status clattn__plan_output(clattn_plan *, clattn_tensor_id, const clattn_tensor *);
+/* Reserve 64-aligned bytes of workspace. */
+clattn_status clattn__plan_reserve(clattn_plan *, size_t bytes, clattn__place *);
+/* The row that serves a role on the context's device: the first in the table that fits the device and is not banned, or NULL
+ * (then *why, if given, names for each row why not). */
+const clattn__row *clattn__choose_row(clattn_context *, clattn__role, clattn__text *why);
+/* Append a launch of the chosen row of a role. params.groups is set from the row. Buffers stand in the order of roles.def. When
+ * the row does not build on this device, it is banned in the context and the whole plan is built again without it. */
+clattn_status clattn__plan_step(clattn_plan *, clattn__role, const clattn__place *buffers, const clattn__params *, i64 repeat);
+
+#endif

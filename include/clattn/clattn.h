@@ -1,0 +1,416 @@
+/* clattn: attention on any OpenCL device, and on any CPU without one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * This header is the manual. A program includes it, links libclattn and needs nothing else: OpenCL is looked for when a
+ * context is made, never when the program is linked.
+ *
+ * 1. What is computed
+ *
+ *      out[b,h,i,:] = sum over live j of  softmax_j(scale * <q[b,h,i,:], k[b,g,j,:]>) * v[b,g,j,:]
+ *
+ *    with g = h / (heads_q / heads_kv). A key j is live for query i when no mask removes it; `causal` keeps the keys
+ *    j <= i + offset, where the alignment names the offset (see clattn_align). A masked key never reaches a result, not
+ *    even as 0 * NaN. A row without a live key gives out = 0, weights = 0, lse = -infinity. A score of -infinity weighs 0.
+ *    A live NaN or +infinity score makes its own row NaN and no other. Zero-length dimensions are legal.
+ *
+ * 2. How it is used
+ *
+ *      context   a device and what was learnt about it      clattn_context_create
+ *      desc      what to compute: shapes and options        a struct, zero-initialised
+ *      plan      how: algorithm, kernels, workspace, why    clattn_plan_create_...
+ *      run       many times, on new pointers                clattn_plan_run
+ *
+ *    or one line: clattn_attention_f32. Callers who own a cl_context and a cl_command_queue read clattn_opencl.h.
+ *
+ * 3. Promises
+ *
+ *    Same inputs, same device, same plan: bitwise the same output. A sample alone equals the same sample in a batch.
+ *    Functions return a status and write outputs only on success. Nothing is printed, nothing exits, nothing is global.
+ *    A plan names what it runs and why; no fallback is silent.
+ *
+ * 4. Threads
+ *
+ *    A context may be used from many threads at once; a plan from one thread at a time. Destroy a context after its plans.
+ *
+ * 5. ABI
+ *
+ *    Every struct that may grow starts with `struct_size`, which the caller sets to sizeof of that struct (the _INIT macros
+ *    do). Fields are only ever appended, and zero means "default" or "absent" for each of them. The library reads what the
+ *    caller's size covers and takes the rest as zero; a larger struct than it knows is accepted when its unknown tail is
+ *    zero and refused with CLATTN_ERROR_UNSUPPORTED otherwise. Enumerators keep their values.
+ */
+#ifndef CLATTN_CLATTN_H
+#define CLATTN_CLATTN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#  if defined(CLATTN_STATIC)
+#    define CLATTN_API
+#  elif defined(CLATTN_BUILDING)
+#    define CLATTN_API __declspec(dllexport)
+#  else
+#    define CLATTN_API __declspec(dllimport)
+#  endif
+#else
+#  define CLATTN_API __attribute__((visibility("default")))
+#endif
+
+#define CLATTN_VERSION_MAJOR 0
+#define CLATTN_VERSION_MINOR 1
+#define CLATTN_VERSION_PATCH 0
+
+/* "0.1.0": the library that runs, which may be newer than the header that was compiled. */
+CLATTN_API const char *clattn_version(void);
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+/* Status                                                                                                             */
+
+/* name, text */
+#define CLATTN_STATUS_LIST(X)                                                                                            \
+    X(OK, "success")                                                                                                     \
+    X(ERROR_ARGUMENT, "an argument is null, out of range or contradicts another")                                        \
+    X(ERROR_SHAPE, "shapes do not fit together")                                                                         \
+    X(ERROR_HEADS, "heads_q is not a multiple of heads_kv")                                                              \
+    X(ERROR_OVERFLOW, "a size or an offset is negative or larger than an index can hold")                                \
+    X(ERROR_ALIAS, "an output overlaps another tensor or itself")                                                        \
+    X(ERROR_UNSUPPORTED, "no kernel of this device serves this request")                                                 \
+    X(ERROR_DEVICE, "the device asked for is not there")                                                                 \
+    X(ERROR_WORKSPACE, "the workspace given is too small")                                                               \
+    X(ERROR_MEMORY, "out of memory")                                                                                     \
+    X(ERROR_BUILD, "a kernel did not compile on this device")                                                            \
+    X(ERROR_OPENCL, "an OpenCL call failed")                                                                             \
+    X(ERROR_INTERNAL, "a defect of clattn")
+
+typedef enum clattn_status {
+#define CLATTN_X(name, text) CLATTN_##name,
+    CLATTN_STATUS_LIST(CLATTN_X)
+#undef CLATTN_X
+} clattn_status;
+
+/* The general text of a status, e.g. "out of memory"; never NULL. The particular one: clattn_context_error. */
+CLATTN_API const char *clattn_status_text(clattn_status status);
+/* The enumerator as written, e.g. "CLATTN_ERROR_MEMORY"; never NULL. */
+CLATTN_API const char *clattn_status_name(clattn_status status);
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+/* Tensors: strided 4-D views                                                                                         */
+
+typedef enum clattn_dtype {
+    CLATTN_ABSENT = 0, /* no tensor here: what a zero-initialised clattn_tensor says */
+    CLATTN_F32 = 1,
+} clattn_dtype;
+
+/* A view (batch, heads, len, dim) of memory that a run binds later. Strides count elements and may be any layout's:
+ * element (b,h,l,d) lies at b*stride[0] + h*stride[1] + l*stride[2] + d*stride[3] from the pointer. Strides are >= 0; that
+ * of a dimension of size 1 is ignored; that of a broadcast dimension is 0 (inputs only). */
+typedef struct clattn_tensor {
+    clattn_dtype dtype;
+    int64_t size[4];
+    int64_t stride[4];
+} clattn_tensor;
+
+/* Packed (batch, heads, len, dim), the layout "BHLD" ("BHSD" elsewhere). */
+CLATTN_API clattn_tensor clattn_tensor_bhld(clattn_dtype dtype, int64_t batch, int64_t heads, int64_t len, int64_t dim);
+/* The same view of packed (batch, len, heads, dim) memory, the layout "BLHD" ("BSHD"). */
+CLATTN_API clattn_tensor clattn_tensor_blhd(clattn_dtype dtype, int64_t batch, int64_t heads, int64_t len, int64_t dim);
+/* A packed matrix, the view (1, 1, rows, cols): weights, and with rows = 1 a bias. */
+CLATTN_API clattn_tensor clattn_tensor_matrix(clattn_dtype dtype, int64_t rows, int64_t cols);
+/* The matrix read as its transpose: sizes and strides of len and dim exchanged. */
+CLATTN_API clattn_tensor clattn_tensor_transposed(clattn_tensor tensor);
+
+/* The tensors that operators bind at run time. */
+/* enumerator, name in messages */
+#define CLATTN_TENSOR_LIST(X)                                                                                            \
+    X(Q, "q")                                                                                                            \
+    X(K, "k")                                                                                                            \
+    X(V, "v")                                                                                                            \
+    X(OUT, "out")                                                                                                        \
+    X(LSE, "lse")                                                                                                        \
+    X(SCORES, "scores")                                                                                                  \
+    X(WEIGHTS, "weights")                                                                                                \
+    X(X, "x")                                                                                                            \
+    X(X_KV, "x_kv")                                                                                                      \
+    X(W_Q, "w_q")                                                                                                        \
+    X(W_K, "w_k")                                                                                                        \
+    X(W_V, "w_v")                                                                                                        \
+    X(W_O, "w_o")                                                                                                        \
+    X(B_Q, "b_q")                                                                                                        \
+    X(B_K, "b_k")                                                                                                        \
+    X(B_V, "b_v")                                                                                                        \
+    X(B_O, "b_o")                                                                                                        \
+    X(W_IN, "w_in")                                                                                                      \
+    X(W_H, "w_h")                                                                                                        \
+    X(BIAS, "bias")                                                                                                      \
+    X(H_0, "h_0")                                                                                                        \
+    X(C_0, "c_0")                                                                                                        \
+    X(H_N, "h_n")                                                                                                        \
+    X(C_N, "c_n")                                                                                                        \
+    X(WORKSPACE, "workspace")
+
+typedef enum clattn_tensor_id {
+#define CLATTN_X(id, name) CLATTN_TENSOR_##id,
+    CLATTN_TENSOR_LIST(CLATTN_X)
+#undef CLATTN_X
+    CLATTN_TENSOR_COUNT
+} clattn_tensor_id;
+
+/* "q", "lse", ...; "?" for a value that is none. */
+CLATTN_API const char *clattn_tensor_name(clattn_tensor_id id);
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+/* Context                                                                                                            */
+
+typedef struct clattn_context clattn_context;
+
+typedef enum clattn_log_level { CLATTN_LOG_ERROR = 1, CLATTN_LOG_WARNING = 2, CLATTN_LOG_INFO = 3 } clattn_log_level;
+
+/* Called from whatever thread runs the library; must not call it back. */
+typedef void (*clattn_log_callback)(void *user, clattn_log_level level, const char *message);
+
+typedef struct clattn_context_options {
+    size_t struct_size;
+    /* "auto", "gpu", "cpu", "native", "opencl", "opencl:P:D" or "reference"; NULL: $CLATTN_DEVICE, else "auto".
+     *   auto       the best GPU on which a kernel builds, else the fastest CPU path; never fails
+     *   gpu        the best GPU
+     *   cpu        the fastest CPU path: native, or an OpenCL CPU device
+     *   native     the CPU kernels compiled into the library; always there
+     *   opencl     any OpenCL CPU device;  opencl:P:D  device D of platform P, as clattn_device_list counts them
+     *   reference  plain loops in double precision: the oracle, slow */
+    const char *device;
+    /* Native threads; 0: as OpenMP says (OMP_NUM_THREADS, affinity). */
+    int threads;
+    /* OpenCL: at most so many work-groups in flight; 0: no limit. Results do not change, speed does. */
+    int work_groups;
+    clattn_log_callback log;
+    void *log_user;
+    /* Where clattn_context_create writes a sentence when it fails (there is no context then to ask); may be NULL. */
+    char *error;
+    size_t error_size;
+} clattn_context_options;
+
+#define CLATTN_CONTEXT_OPTIONS_INIT { sizeof(clattn_context_options), NULL, 0, 0, NULL, NULL, NULL, 0 }
+
+/* Make a context. options may be NULL. On failure *context is NULL.
+ * Errors: ARGUMENT (unknown device text, options), DEVICE (not there; the text lists what is), MEMORY. */
+CLATTN_API clattn_status clattn_context_create(const clattn_context_options *options, clattn_context **context);
+/* NULL is accepted. */
+CLATTN_API void clattn_context_destroy(clattn_context *context);
+
+/* The last error of this context in words: which argument, both values, the OpenCL code, the build log. Copies at most
+ * size - 1 bytes and ends them with 0; returns the length of the whole text, as snprintf does. */
+CLATTN_API size_t clattn_context_error(clattn_context *context, char *text, size_t size);
+/* The device that was chosen and why, and what was passed over; same return as clattn_context_error. */
+CLATTN_API size_t clattn_context_explain(clattn_context *context, char *text, size_t size);
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+/* Devices                                                                                                            */
+
+typedef enum clattn_device_kind {
+    CLATTN_DEVICE_NATIVE = 1,
+    CLATTN_DEVICE_REFERENCE = 2,
+    CLATTN_DEVICE_OPENCL_CPU = 3,
+    CLATTN_DEVICE_OPENCL_GPU = 4,
+    CLATTN_DEVICE_OPENCL_OTHER = 5,
+} clattn_device_kind;
+
+/* struct_size here is set by the library. Numbers that a device does not report are 0, texts "". */
+typedef struct clattn_device_info {
+    size_t struct_size;
+    char id[32]; /* what clattn_context_options.device takes: "native", "opencl:0:0", ... */
+    clattn_device_kind kind;
+    char name[128];
+    char platform[128];
+    char driver[128];
+    char features[256]; /* native: the instruction sets found and used; OpenCL: fp16, fp64, subgroups, version */
+    uint64_t compute_units; /* native: threads */
+    uint64_t clock_mhz;
+    uint64_t local_bytes;
+    uint64_t global_bytes;
+    uint64_t max_alloc_bytes;
+    uint64_t max_work_group;
+    uint64_t vector_width; /* native fp32 lanes */
+    char problem[256];     /* why it cannot be used; "" when it can */
+} clattn_device_info;
+
+/* Write up to `capacity` entries and the number there are to *count (capacity 0 with list NULL only counts). Platforms that
+ * fail or have no device appear as entries with `problem` set. Errors: ARGUMENT, MEMORY. */
+CLATTN_API clattn_status clattn_device_list(clattn_device_info *list, size_t capacity, size_t *count);
+/* The device of a context. */
+CLATTN_API clattn_status clattn_context_device(clattn_context *context, clattn_device_info *info);
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+/* Descriptors                                                                                                        */
+
+typedef enum clattn_algorithm {
+    CLATTN_ALGORITHM_AUTO = 0,   /* fused, unless scores or weights are asked for */
+    CLATTN_ALGORITHM_STAGED = 1, /* scores, mask, softmax, weighted values: O(len_q * len_kv) memory, each stage to see */
+    CLATTN_ALGORITHM_FUSED = 2,  /* online softmax, O(len) memory */
+} clattn_algorithm;
+
+/* The absolute position of query i is i + offset. */
+typedef enum clattn_align {
+    CLATTN_ALIGN_TOP_LEFT = 0,     /* offset = 0                (PyTorch's is_causal) */
+    CLATTN_ALIGN_BOTTOM_RIGHT = 1, /* offset = len_kv - len_q   (FlashAttention) */
+    CLATTN_ALIGN_PAST = 2,         /* offset = past_len         (ONNX with a cache) */
+    CLATTN_ALIGN_OFFSET = 3,       /* offset = offset */
+} clattn_align;
+
+/* softmax(scale * Q K^T) V. Shapes:
+ *   q       (batch, heads_q, len_q, head_dim)      k (batch, heads_kv, len_kv, head_dim)
+ *   v       (batch, heads_kv, len_kv, value_dim)   out (batch, heads_q, len_q, value_dim)
+ *   lse     (batch, heads_q, len_q, 1)             optional: natural log of the row's sum of exp(score)
+ *   scores  (batch, heads_q, len_q, len_kv)        optional: scale * Q K^T before any mask
+ *   weights (batch, heads_q, len_q, len_kv)        optional: the softmax
+ * Sources: Vaswani et al. 2017, eq. 1; the fused algorithm: Dao 2023 (FlashAttention-2), algorithm 1. */
+typedef struct clattn_attention_desc {
+    size_t struct_size;
+    clattn_tensor q, k, v, out;
+    clattn_tensor lse, scores, weights;
+    int has_scale; /* 0: scale = 1 / sqrt(head_dim) */
+    float scale;
+    int causal; /* 1: keep keys <= position */
+    clattn_align align;
+    int64_t past_len; /* for CLATTN_ALIGN_PAST */
+    int64_t offset;   /* for CLATTN_ALIGN_OFFSET; may be negative */
+    clattn_algorithm algorithm;
+} clattn_attention_desc;
+
+/* Q = X W_q + b_q, K = X' W_k + b_k, V = X' W_v + b_v, where X' is x_kv if present, else x.
+ *   x (batch, 1, len_q, d_in)   x_kv (batch, 1, len_kv, d_kv) optional   w_q (1, 1, d_in, heads_q * head_dim)
+ *   w_k, w_v (1, 1, d_kv or d_in, heads_kv * dim)   b_* (1, 1, 1, columns of the weight) optional
+ *   q (batch, heads_q, len_q, head_dim), k, v likewise; any of q, k, v may be absent together with its weight.
+ * Column h * head_dim + d of a product is element d of head h. */
+typedef struct clattn_project_qkv_desc {
+    size_t struct_size;
+    clattn_tensor x, x_kv;
+    clattn_tensor w_q, w_k, w_v;
+    clattn_tensor b_q, b_k, b_v;
+    clattn_tensor q, k, v;
+} clattn_project_qkv_desc;
+
+/* The whole layer: project, split heads, attend, merge heads, project, add the residual.
+ *   out = merge(attention(split(X W_q + b_q), split(X' W_k + b_k), split(X' W_v + b_v))) W_o + b_o  [+ x]
+ *   x, x_kv, w_*, b_* as above; w_o (1, 1, heads_q * value_dim, d_out) optional; b_o (1, 1, 1, d_out) optional
+ *   out (batch, 1, len_q, d_out), or (batch, 1, len_q, heads_q * value_dim) without w_o
+ *   weights (batch, heads_q, len_q, len_kv) optional
+ * head_dim = columns of w_q / heads_q; value_dim = columns of w_v / heads_kv. */
+typedef struct clattn_mha_desc {
+    size_t struct_size;
+    clattn_tensor x, x_kv;
+    clattn_tensor w_q, w_k, w_v, w_o;
+    clattn_tensor b_q, b_k, b_v, b_o;
+    clattn_tensor out;
+    clattn_tensor weights;
+    int64_t heads_q;
+    int64_t heads_kv; /* 0: heads_q */
+    int residual;
+    int has_scale;
+    float scale;
+    int causal;
+    clattn_align align;
+    int64_t past_len;
+    int64_t offset;
+    clattn_algorithm algorithm;
+} clattn_mha_desc;
+
+typedef enum clattn_cell {
+    CLATTN_CELL_RNN = 0,  /* h_t = tanh(W_h h_{t-1} + W_in x_t + bias)                                   (Elman 1990) */
+    CLATTN_CELL_LSTM = 1, /* i,o,f = sigmoid, c~ = tanh of the four row blocks of W_in x + W_h h + bias, in ONNX's order
+                             i, o, f, c; c_t = f c_{t-1} + i c~, h_t = o tanh(c_t)     (Hochreiter, Schmidhuber 1997) */
+} clattn_cell;
+
+/* A recurrence over `steps` words. G is 1 for rnn, 4 for lstm.
+ *   x (batch, 1, steps, d_in)       w_in (1, 1, G * hidden, d_in)     w_h (1, 1, G * hidden, hidden)
+ *   bias (1, 1, 1, G * hidden) optional       h_0, c_0 (batch, 1, 1, hidden) optional, zero when absent
+ *   out (batch, 1, steps, hidden): every h_t        h_n, c_n (batch, 1, 1, hidden) optional: the last h and c
+ * c_0 and c_n belong to the LSTM alone. forget_bias is added to the forget gate's sum. */
+typedef struct clattn_recurrence_desc {
+    size_t struct_size;
+    clattn_cell cell;
+    clattn_tensor x, w_in, w_h, bias, h_0, c_0;
+    clattn_tensor out, h_n, c_n;
+    float forget_bias;
+    int persistent; /* 0: the device's choice; 1: one kernel that loops inside; 2: one launch a step */
+} clattn_recurrence_desc;
+
+#define CLATTN_ATTENTION_DESC_INIT { sizeof(clattn_attention_desc) }
+#define CLATTN_PROJECT_QKV_DESC_INIT { sizeof(clattn_project_qkv_desc) }
+#define CLATTN_MHA_DESC_INIT { sizeof(clattn_mha_desc) }
+#define CLATTN_RECURRENCE_DESC_INIT { sizeof(clattn_recurrence_desc) }
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+/* Plans                                                                                                              */
+
+typedef struct clattn_plan clattn_plan;
+
+/* Validate once and decide how. On failure *plan is NULL and clattn_context_error says which argument and both values.
+ * Errors: ARGUMENT, SHAPE, HEADS, OVERFLOW, ALIAS (an output that overlaps itself), UNSUPPORTED, BUILD, OPENCL, MEMORY. */
+CLATTN_API clattn_status clattn_plan_create_attention(clattn_context *, const clattn_attention_desc *, clattn_plan **);
+CLATTN_API clattn_status clattn_plan_create_project_qkv(clattn_context *, const clattn_project_qkv_desc *, clattn_plan **);
+CLATTN_API clattn_status clattn_plan_create_mha(clattn_context *, const clattn_mha_desc *, clattn_plan **);
+CLATTN_API clattn_status clattn_plan_create_recurrence(clattn_context *, const clattn_recurrence_desc *, clattn_plan **);
+/* NULL is accepted. */
+CLATTN_API void clattn_plan_destroy(clattn_plan *plan);
+
+/* Whether a plan could be made, and the status it would fail with. Nothing is built, nothing allocated on the device. */
+CLATTN_API clattn_status clattn_supports_attention(clattn_context *, const clattn_attention_desc *);
+
+typedef struct clattn_plan_info {
+    size_t struct_size;
+    const char *op;        /* "attention", "project_qkv", "mha", "rnn", "lstm"; the texts live as long as the plan */
+    const char *algorithm; /* "fused", "staged", "project", "loop", "persistent", "reference" */
+    const char *row;       /* the kernel rows that run, in order, joined by "+" */
+    const char *device;    /* "native", "opencl:0:0", ... */
+    size_t workspace_bytes;
+    int64_t launches;        /* kernel launches a run */
+    int64_t dependent_steps; /* the longest chain of launches, or of steps inside one, each of which waits for the last */
+    double flops;            /* multiply and add counted as two; attention counts visible pairs only */
+    double bytes;            /* inputs read once and outputs written once */
+} clattn_plan_info;
+
+/* info->struct_size must be set. */
+CLATTN_API clattn_status clattn_plan_get_info(const clattn_plan *plan, clattn_plan_info *info);
+/* The plan in words, a line an item: what runs, tile sizes, workspace, why this and why not the others. */
+CLATTN_API size_t clattn_plan_explain(const clattn_plan *plan, char *text, size_t size);
+/* The view that a plan holds of a tensor; dtype CLATTN_ABSENT when it has none. */
+CLATTN_API clattn_tensor clattn_plan_tensor(const clattn_plan *plan, clattn_tensor_id id);
+
+/* A tensor and where it lies. */
+typedef struct clattn_arg {
+    clattn_tensor_id id;
+    void *data; /* inputs are only read */
+} clattn_arg;
+
+/* Run on host memory. args names every tensor of the plan once, in any order; CLATTN_TENSOR_WORKSPACE is optional and must
+ * hold workspace_bytes, aligned to 64 (otherwise the plan allocates its own at the first run and keeps it). Blocks.
+ * Errors: ARGUMENT (missing, repeated or unexpected tensor, null pointer), ALIAS (an output overlaps another tensor's
+ * memory), MEMORY, OPENCL. */
+CLATTN_API clattn_status clattn_plan_run(clattn_plan *plan, const clattn_arg *args, size_t count);
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+/* One line: plan, run, destroy on packed fp32                                                                        */
+
+/* q, out: batch x heads_q x len_q x head_dim; k, v: batch x heads_kv x len_kv x head_dim; scale 1/sqrt(head_dim).
+ * causal != 0 is top-left. context may be NULL: the default device, made and freed in the call (then the detail of an error
+ * is lost). */
+CLATTN_API clattn_status clattn_attention_f32(clattn_context *context, int64_t batch, int64_t heads_q, int64_t heads_kv,
+                                              int64_t len_q, int64_t len_kv, int64_t head_dim, int causal, const float *q,
+                                              const float *k, const float *v, float *out);
+
+/* Plan, run and destroy for any descriptor. */
+CLATTN_API clattn_status clattn_attention(clattn_context *, const clattn_attention_desc *, const clattn_arg *, size_t count);
+CLATTN_API clattn_status clattn_project_qkv(clattn_context *, const clattn_project_qkv_desc *, const clattn_arg *, size_t count);
+CLATTN_API clattn_status clattn_mha(clattn_context *, const clattn_mha_desc *, const clattn_arg *, size_t count);
+CLATTN_API clattn_status clattn_recurrence(clattn_context *, const clattn_recurrence_desc *, const clattn_arg *, size_t count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,51 @@
+/* clattn for callers who own a cl_context, a cl_command_queue and cl_mem objects.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Nothing here blocks, copies, or makes a queue: kernels are built when a plan is made, and a run only enqueues them on the
+ * caller's queue behind the caller's events. The library finds OpenCL at run time (the same libOpenCL that the caller is
+ * linked to); it does not link it.
+ */
+#ifndef CLATTN_CLATTN_OPENCL_H
+#define CLATTN_CLATTN_OPENCL_H
+
+#ifndef CL_TARGET_OPENCL_VERSION
+#define CL_TARGET_OPENCL_VERSION 120
+#endif
+#if defined(__APPLE__)
+#include <OpenCL/cl.h>
+#else
+#include <CL/cl.h>
+#endif
+
+#include "clattn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A clattn context on one device of the caller's cl_context, which is retained. options->device must be NULL.
+ * Errors: ARGUMENT, DEVICE (no OpenCL in this build or on this machine, device not in that context), OPENCL, MEMORY. */
+CLATTN_API clattn_status clattn_cl_context_create(const clattn_context_options *options, cl_context cl, cl_device_id device,
+                                                  clattn_context **context);
+
+/* A tensor and where it lies: `offset` bytes into `mem`, a multiple of the element size. */
+typedef struct clattn_cl_arg {
+    clattn_tensor_id id;
+    cl_mem mem;
+    size_t offset;
+} clattn_cl_arg;
+
+/* Enqueue one run of the plan. args names every tensor of the plan once; CLATTN_TENSOR_WORKSPACE is optional. Strides are the
+ * descriptor's. The queue may be in-order or out-of-order. *event (may be NULL) completes with the last kernel and is the
+ * caller's to release. Runs of one plan that share the plan's own workspace are ordered after one another; give a workspace
+ * each to let them overlap.
+ * Errors: ARGUMENT (tensors as for clattn_plan_run; a buffer too small for its view; a queue of another context), ALIAS (an
+ * output's byte range overlaps another tensor's in the same cl_mem), WORKSPACE, OPENCL, UNSUPPORTED (not an OpenCL plan). */
+CLATTN_API clattn_status clattn_cl_plan_enqueue(clattn_plan *plan, cl_command_queue queue, const clattn_cl_arg *args,
+                                                size_t count, cl_uint wait_count, const cl_event *wait_list, cl_event *event);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
