@@ -32,7 +32,7 @@ typedef enum clattn__role {
     CLATTN__ROLE_COUNT
 } clattn__role;
 
-enum { CLATTN__MAX_BUFFERS = 7, CLATTN__MAX_MACROS = 12 };
+enum { CLATTN__MAX_BUFFERS = PARAMS_BUFFERS, CLATTN__MAX_MACROS = 12 };
 
 typedef struct clattn__role_info {
     const char *entry; /* the kernel function */
@@ -42,7 +42,10 @@ typedef struct clattn__role_info {
 } clattn__role_info;
 
 typedef union clattn__params {
-    i64 groups; /* first in each */
+    struct {
+        i64 groups;
+        i64 base[PARAMS_BUFFERS];
+    }; /* first in each */
     attention_params attention;
     project_params project;
     recurrence_params recurrence;
