@@ -15,6 +15,7 @@
 #define CLATTN_INTERNAL_H
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -93,7 +94,7 @@ typedef struct clattn__step clattn__step;
 
 /* Where a step's buffer lies. */
 typedef struct clattn__place {
-    enum { CLATTN__IN_TENSOR, CLATTN__IN_WORKSPACE } where;
+    enum { CLATTN__NOWHERE, CLATTN__IN_TENSOR, CLATTN__IN_WORKSPACE } where;
     clattn_tensor_id tensor; /* IN_TENSOR */
     size_t offset;           /* IN_WORKSPACE: bytes */
 } clattn__place;
@@ -109,6 +110,8 @@ struct clattn__step {
 
 typedef struct clattn__backend {
     const char *name;
+    /* The backend runs operators whole (plan->op->reference): no steps are built for it, prepare and release are NULL. */
+    bool runs_operators;
     /* Make the step ready to run (find or build its kernel). Called when a plan is made. May fail with BUILD: the row is then
      * banned in this context and the plan built again without it. */
     clattn_status (*prepare)(clattn_context *, clattn__step *);
@@ -122,8 +125,8 @@ typedef struct clattn__backend {
 struct clattn_context {
     const clattn__backend *backend;
     clattn__device device;
-    int threads;
-    int work_groups;
+    int threads;     /* native: the number it runs with; set by its open function */
+    int work_groups; /* OpenCL: 0 or the limit */
     clattn_log_callback log;
     void *log_user;
     pthread_mutex_t lock; /* error, and what the backend keeps */
@@ -149,6 +152,9 @@ typedef struct clattn__text {
 } clattn__text;
 
 void clattn__text_add(clattn__text *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void clattn__text_add_list(clattn__text *, const char *format, va_list) __attribute__((format(printf, 2, 0)));
+void clattn__text_free(clattn__text *);
+/* Copy as snprintf does: at most size - 1 bytes and a 0; the length of the whole. */
 size_t clattn__text_copy(const char *text, char *out, size_t size);
 
 /* ---- tensors ------------------------------------------------------------------------------------------------------ */
@@ -166,7 +172,10 @@ strides clattn__strides(const clattn_tensor *); /* those of size-1 dimensions be
 /* ---- plans -------------------------------------------------------------------------------------------------------- */
 
 typedef struct clattn__operator {
-    const char *name;
+    const char *name; /* as clattn_plan_info.op */
+    size_t desc_size;
+    /* Check plan->desc, resolve its defaults, declare the tensors, count flops and bytes. */
+    clattn_status (*validate)(clattn_plan *);
     /* The operator itself in double precision on the plan's tensors: the oracle. */
     clattn_status (*reference)(const clattn_plan *, void *const tensors[CLATTN_TENSOR_COUNT]);
     /* What the backends run: fill plan->steps, workspace_bytes, ... from the validated descriptor. */
@@ -199,12 +208,21 @@ struct clattn_plan {
 /* Declare a tensor of the plan after checking it. */
 clattn_status clattn__plan_input(clattn_plan *, clattn_tensor_id, const clattn_tensor *);
 clattn_status clattn__plan_output(clattn_plan *, clattn_tensor_id, const clattn_tensor *);
-/* Reserve 64-aligned bytes of workspace. */
-clattn_status clattn__plan_reserve(clattn_plan *, size_t bytes, clattn__place *);
+/* A view and where it lies; place.where is CLATTN__NOWHERE for an absent operand. */
+typedef struct clattn__operand {
+    clattn_tensor view;
+    clattn__place place;
+} clattn__operand;
+
+/* The operand of a tensor of the plan, absent if the plan has none. */
+clattn__operand clattn__plan_operand(const clattn_plan *, clattn_tensor_id);
+/* A packed operand in newly reserved workspace. */
+clattn_status clattn__plan_scratch(clattn_plan *, clattn_tensor packed, clattn__operand *);
 /* The row that serves a role on the context's device: the first in the table that fits the device and is not banned, or NULL
- * (then *why, if given, names for each row why not). */
-const clattn__row *clattn__choose_row(clattn_context *, clattn__role, clattn__text *why);
-/* Append a launch of the chosen row of a role. params.groups is set from the row. Buffers stand in the order of roles.def. When
+ * (then *why, if given, says for each row why not). */
+const clattn__row *clattn__choose_row(clattn_context *, clattn__role, const clattn__params *, clattn__text *why);
+/* Append a launch of the chosen row of a role. params.groups is set from the row. Buffers stand in the order of roles.def; an
+ * absent one is bound to the first (the parameters' flags say that it is not there). A step without groups is left out. When
  * the row does not build on this device, it is banned in the context and the whole plan is built again without it. */
 clattn_status clattn__plan_step(clattn_plan *, clattn__role, const clattn__place *buffers, const clattn__params *, i64 repeat);
 

@@ -385,13 +385,15 @@ CLATTN_API clattn_tensor clattn_plan_tensor(const clattn_plan *plan, clattn_tens
 /* A tensor and where it lies. */
 typedef struct clattn_arg {
     clattn_tensor_id id;
-    void *data; /* inputs are only read */
+    void *data;   /* inputs are only read */
+    size_t bytes; /* how much memory is there: refused when it does not hold the view; 0: not checked */
 } clattn_arg;
 
-/* Run on host memory. args names every tensor of the plan once, in any order; CLATTN_TENSOR_WORKSPACE is optional and must
- * hold workspace_bytes, aligned to 64 (otherwise the plan allocates its own at the first run and keeps it). Blocks.
- * Errors: ARGUMENT (missing, repeated or unexpected tensor, null pointer), ALIAS (an output overlaps another tensor's
- * memory), MEMORY, OPENCL. */
+/* Run on host memory. args names every tensor of the plan once, in any order; CLATTN_TENSOR_WORKSPACE is optional: at least
+ * workspace_bytes, its size given, aligned to 64 (without one the plan allocates its own at the first run and keeps it).
+ * Blocks until the outputs are written.
+ * Errors: ARGUMENT (missing, repeated or unexpected tensor; null or misaligned pointer; too few bytes), WORKSPACE, ALIAS (an
+ * output shares an element with another tensor), MEMORY, OPENCL. */
 CLATTN_API clattn_status clattn_plan_run(clattn_plan *plan, const clattn_arg *args, size_t count);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
