@@ -35,6 +35,9 @@ typedef enum clattn__role {
 
 enum { CLATTN__MAX_BUFFERS = PARAMS_BUFFERS, CLATTN__MAX_MACROS = 12 };
 
+/* The largest head_dim and value_dim of fused rows without a HEAD_DIM_LIMIT. */
+enum { CLATTN__HEAD_DIM_MAX = 576 };
+
 typedef struct clattn__role_info {
     const char *entry; /* the kernel function */
     size_t params_size;
@@ -83,7 +86,7 @@ const char *clattn__kernel_source(const char *path);
 /* What a device can do, as far as kernel rows and operators ask. Tests fake these. */
 typedef struct clattn__device {
     clattn_device_info info;
-    bool has_cpu_family, has_gpu_family; /* which rows may serve, the CPU family first on CPU devices */
+    bool has_cpu_family, has_gpu_family, has_clblast; /* which rows may serve, in the table's order */
     int vector_width;                    /* of CPU rows; the native ISA level's or the device's native width */
     size_t max_work_group;               /* GPU rows */
     size_t local_bytes;                  /* GPU rows */
@@ -114,7 +117,7 @@ typedef struct clattn__backend {
     bool runs_operators;
     /* Make the step ready to run (find or build its kernel). Called when a plan is made. May fail with BUILD: the row is then
      * banned in this context and the plan built again without it. */
-    clattn_status (*prepare)(clattn_context *, clattn__step *);
+    clattn_status (*prepare)(clattn_plan *, clattn__step *);
     void (*release)(clattn_context *, clattn__step *);
     /* Run the plan on host memory; tensors[id] and the workspace are valid pointers for all that the steps name. */
     clattn_status (*run)(clattn_plan *, void *const tensors[CLATTN_TENSOR_COUNT]);
@@ -163,6 +166,8 @@ size_t clattn__text_copy(const char *text, char *out, size_t size);
 clattn_status clattn__tensor_check(clattn_context *, const char *name, const clattn_tensor *);
 /* Outputs only: no two elements share an address (ERROR_ALIAS). */
 clattn_status clattn__tensor_check_injective(clattn_context *, const char *name, const clattn_tensor *);
+/* Whether two views at two addresses have an element in common. */
+bool clattn__tensors_share(const clattn_tensor *a, const void *a_data, const clattn_tensor *b, const void *b_data);
 /* Bytes from the pointer to one past the last element; 0 when empty. */
 size_t clattn__tensor_span(const clattn_tensor *);
 i64 clattn__tensor_elements(const clattn_tensor *);
@@ -185,6 +190,9 @@ typedef struct clattn__operator {
 struct clattn_plan {
     clattn_context *context;
     const clattn__operator *op;
+    const char *name; /* op->name, but "rnn" or "lstm" */
+    bool probing;     /* clattn_supports_*: choose rows, prepare nothing */
+    const clattn__row *failed_row;
     union {
         clattn_attention_desc attention;
         clattn_project_qkv_desc project_qkv;
@@ -199,11 +207,23 @@ struct clattn_plan {
     void *workspace; /* the plan's own, from the first run that brought none */
     const char *algorithm;
     char *rows;
-    clattn__text why;
+    clattn__text why;     /* the choices, a line each */
+    clattn__text dropped; /* rows that failed while this plan was made */
     i64 launches, dependent_steps;
     double flops, bytes;
     void *state; /* the backend's */
 };
+
+/* One for each file in ops/. */
+extern const clattn__operator clattn__operator_attention, clattn__operator_project_qkv, clattn__operator_mha,
+    clattn__operator_recurrence;
+
+/* Read a caller's versioned struct into one of `known` bytes; see "ABI" in clattn.h. */
+clattn_status clattn__read_struct(clattn_context *, const char *name, void *to, size_t known, const void *from);
+/* The names in a list of arguments: each tensor of the plan once. ids points at the first id, the others id_stride bytes on. */
+clattn_status clattn__plan_check_names(const clattn_plan *, const clattn_tensor_id *ids, size_t count, size_t id_stride);
+/* Give *workspace the plan's own host memory if it is NULL and some is needed. */
+clattn_status clattn__plan_own_workspace(clattn_plan *, void **workspace);
 
 /* Declare a tensor of the plan after checking it. */
 clattn_status clattn__plan_input(clattn_plan *, clattn_tensor_id, const clattn_tensor *);

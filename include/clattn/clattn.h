@@ -359,8 +359,12 @@ CLATTN_API clattn_status clattn_plan_create_recurrence(clattn_context *, const c
 /* NULL is accepted. */
 CLATTN_API void clattn_plan_destroy(clattn_plan *plan);
 
-/* Whether a plan could be made, and the status it would fail with. Nothing is built, nothing allocated on the device. */
+/* Whether a plan could be made, and the status it would fail with. The same validation and choice as a plan's; nothing is
+ * compiled, nothing allocated on the device. */
 CLATTN_API clattn_status clattn_supports_attention(clattn_context *, const clattn_attention_desc *);
+CLATTN_API clattn_status clattn_supports_project_qkv(clattn_context *, const clattn_project_qkv_desc *);
+CLATTN_API clattn_status clattn_supports_mha(clattn_context *, const clattn_mha_desc *);
+CLATTN_API clattn_status clattn_supports_recurrence(clattn_context *, const clattn_recurrence_desc *);
 
 typedef struct clattn_plan_info {
     size_t struct_size;
