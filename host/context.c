@@ -84,11 +84,11 @@ clattn_status clattn__fail(clattn_context *context, clattn_status status, const 
     va_start(list, format);
     clattn__text_add_list(&text, format, list);
     va_end(list);
+    if (context->log && text.data) context->log(context->log_user, CLATTN_LOG_ERROR, text.data);
     pthread_mutex_lock(&context->lock);
     free(context->error);
     context->error = text.data;
     pthread_mutex_unlock(&context->lock);
-    if (context->log && text.data) context->log(context->log_user, CLATTN_LOG_ERROR, text.data);
     return status;
 }
 
