@@ -2,19 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include <string.h>
-
 #include "reference.h"
-
-static clattn_status prepare(clattn_context *context, clattn__step *step) {
-    (void)step;
-    return clattn__fail(context, CLATTN_ERROR_INTERNAL, "the reference runs operators, not kernels");
-}
-
-static void release(clattn_context *context, clattn__step *step) {
-    (void)context;
-    (void)step;
-}
 
 static clattn_status run(clattn_plan *plan, void *const tensors[CLATTN_TENSOR_COUNT]) {
     clattn_status status = plan->op->reference(plan, tensors);
@@ -24,8 +12,7 @@ static clattn_status run(clattn_plan *plan, void *const tensors[CLATTN_TENSOR_CO
 
 const clattn__backend clattn__backend_reference = {
     .name = "reference",
-    .prepare = prepare,
-    .release = release,
+    .runs_operators = true,
     .run = run,
 };
 
