@@ -200,6 +200,7 @@ INLINE void attend(__global const float *q, __global const float *k, __global co
 __kernel GROUP_OF_ONE void attention(__global const float *restrict q, __global const float *restrict k,
                                      __global const float *restrict v, __global float *restrict out,
                                      __global float *restrict lse, attention_params p) {
+    q += p.base[0], k += p.base[1], v += p.base[2], out += p.base[3], lse += p.base[4];
     i64 tiles = (p.len_q + TILE_Q - 1) / TILE_Q;
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         i64 b = group / tiles / p.heads_q, h = group / tiles % p.heads_q, g = h / (p.heads_q / p.heads_kv);
