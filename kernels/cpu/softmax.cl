@@ -1,12 +1,14 @@
-/* weights[b,h,i,:] = softmax(scores[b,h,i,:]), lse = log of the row's sum of exp(score). May work in place.
+/* weights[b,h,i,:] = softmax of the live scores[b,h,i,:], lse = log of the row's sum of exp(score). May work in place.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A score of -infinity weighs 0; a row of nothing else has weights 0 and lse -infinity. NaN and +infinity make the row NaN.
+ * A score of -infinity weighs 0; a row of nothing else has weights 0 and lse -infinity. NaN and +infinity make the row NaN, but
+ * masked keys weigh 0 even there.
  * group = (b * heads_q + h) * ceil(len_q / TILE_M) + tile of TILE_M queries. Keys lie in lanes: three walks over a row (maximum,
  * exponentials and their sum, quotient), then one reduction across lanes. No private memory beyond a vector.
  */
 #include "prelude.h"
+#include "../mask.h"
 
 #if !defined(TILE_M)
 #error "TILE_M: queries of a group"
@@ -63,8 +65,10 @@ __kernel GROUP_OF_ONE void softmax(__global const float *scores, __global float 
         i64 b = group / tiles / p.heads_q, h = group / tiles % p.heads_q, first = group % tiles * TILE_M;
         i64 end = first + TILE_M < p.len_q ? first + TILE_M : p.len_q;
         for (i64 i = first; i < end; i++) {
-            float sum = softmax_row(scores + b * p.scores.b + h * p.scores.h + i * p.scores.l, p.scores.d,
-                                    weights + b * p.weights.b + h * p.weights.h + i * p.weights.l, p.weights.d, p.len_kv);
+            __global float *row = weights + b * p.weights.b + h * p.weights.h + i * p.weights.l;
+            i64 live = live_keys(&p, i);
+            float sum = softmax_row(scores + b * p.scores.b + h * p.scores.h + i * p.scores.l, p.scores.d, row, p.weights.d, live);
+            for (i64 j = live; j < p.len_kv; j++) row[j * p.weights.d] = 0.0f;
             if (p.has_lse) lse[b * p.lse.b + h * p.lse.h + i * p.lse.l] = sum;
         }
     }
