@@ -6,23 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../host/reference/reference.h"
 #include "naive.h"
 
 static int64_t rows_of(const attention_case *c) { return c->batch * c->heads_q * c->len_q; }
-
-static clattn__view view_of_floats(float *data, int64_t batch, int64_t heads, int64_t len, int64_t dim) {
-    clattn__view view = clattn__view_of_doubles(NULL, batch, heads, len, dim);
-    view.data = data;
-    view.is_double = false;
-    return view;
-}
-
-static float *absolute(const float *from, int64_t count) {
-    float *to = test_alloc((size_t)count, sizeof *to);
-    for (int64_t n = 0; n < count; n++) to[n] = fabsf(from[n]);
-    return to;
-}
 
 static double scale_of(const attention_case *c) { return c->has_scale ? c->scale : clattn__oracle_default_scale(c->head_dim); }
 
@@ -164,45 +150,32 @@ attention_results attention_run(clattn_context *context, const attention_problem
     if (want & WANT_SCORES) desc.scores = layout_view(l, c->batch, c->heads_q, c->len_q, c->len_kv);
     if (want & WANT_WEIGHTS) desc.weights = layout_view(l, c->batch, c->heads_q, c->len_q, c->len_kv);
 
-    struct {
-        clattn_tensor_id id;
-        guarded memory;
-        float *result;
-    } bound[] = {
-        {CLATTN_TENSOR_Q, guarded_input(desc.q, p->q), NULL},        {CLATTN_TENSOR_K, guarded_input(desc.k, p->k), NULL},
-        {CLATTN_TENSOR_V, guarded_input(desc.v, p->v), NULL},        {CLATTN_TENSOR_OUT, guarded_output(desc.out), NULL},
-        {CLATTN_TENSOR_LSE, guarded_output(desc.lse), NULL},         {CLATTN_TENSOR_SCORES, guarded_output(desc.scores), NULL},
-        {CLATTN_TENSOR_WEIGHTS, guarded_output(desc.weights), NULL},
-    };
-    clattn_arg args[COUNT(bound)];
-    size_t count = 0;
-    for (size_t n = 0; n < COUNT(bound); n++) {
-        if (bound[n].memory.view.dtype == CLATTN_ABSENT) continue;
-        args[count++] = (clattn_arg){bound[n].id, bound[n].memory.data, clattn__tensor_span(&bound[n].memory.view)};
-    }
+    bindings b = {0};
+    bind_input(&b, CLATTN_TENSOR_Q, desc.q, p->q);
+    bind_input(&b, CLATTN_TENSOR_K, desc.k, p->k);
+    bind_input(&b, CLATTN_TENSOR_V, desc.v, p->v);
+    bind_output(&b, CLATTN_TENSOR_OUT, desc.out);
+    bind_output(&b, CLATTN_TENSOR_LSE, desc.lse);
+    bind_output(&b, CLATTN_TENSOR_SCORES, desc.scores);
+    bind_output(&b, CLATTN_TENSOR_WEIGHTS, desc.weights);
+
     clattn_plan *plan;
     assert_ok(context, clattn_plan_create_attention(context, &desc, &plan));
     clattn_plan_info info = {.struct_size = sizeof info};
     assert_ok(context, clattn_plan_get_info(plan, &info));
     attention_results results = {0};
     snprintf(results.row, sizeof results.row, "%s", info.row);
-    snprintf(results.algorithm, sizeof results.algorithm, "%s", info.algorithm);
-    assert_ok(context, clattn_plan_run(plan, args, count));
+    assert_ok(context, clattn_plan_run(plan, b.args, b.count));
     clattn_plan_destroy(plan);
 
-    for (size_t n = 0; n < COUNT(bound); n++) {
-        ck_assert_msg(guarded_intact(&bound[n].memory), "%s (%s, %s, %s): memory around or in %s was written, seed %llu", c->name,
-                      results.row, layout_name(l), clattn_tensor_name(bound[n].id), clattn_tensor_name(bound[n].id),
-                      (unsigned long long)test_seed());
-        if (bound[n].memory.is_output && bound[n].memory.view.dtype != CLATTN_ABSENT) {
-            bound[n].result = guarded_result(&bound[n].memory);
-        }
-        guarded_free(&bound[n].memory);
-    }
-    results.out = bound[3].result;
-    results.lse = bound[4].result;
-    results.scores = bound[5].result;
-    results.weights = bound[6].result;
+    char where[256];
+    snprintf(where, sizeof where, "%s, %s, %s", c->name, results.row, layout_name(l));
+    assert_intact(&b, where);
+    results.out = bound_result(&b, CLATTN_TENSOR_OUT);
+    results.lse = bound_result(&b, CLATTN_TENSOR_LSE);
+    results.scores = bound_result(&b, CLATTN_TENSOR_SCORES);
+    results.weights = bound_result(&b, CLATTN_TENSOR_WEIGHTS);
+    bindings_free(&b);
     return results;
 }
 

@@ -47,7 +47,7 @@ enum { WANT_LSE = 1, WANT_SCORES = 2, WANT_WEIGHTS = 4 };
 /* Packed results; NULL where not asked for. */
 typedef struct attention_results {
     float *out, *lse, *scores, *weights;
-    char row[160], algorithm[16];
+    char row[160];
 } attention_results;
 
 /* Run in guarded memory of a layout; asserts success and untouched surroundings. */

@@ -60,6 +60,21 @@ float *rng_floats(rng *r, int64_t count, float amplitude) {
     return floats;
 }
 
+float *absolute(const float *from, int64_t count) {
+    if (!from) return NULL;
+    float *to = test_alloc((size_t)count, sizeof *to);
+    for (int64_t n = 0; n < count; n++) to[n] = fabsf(from[n]);
+    return to;
+}
+
+clattn__view view_of_floats(const float *data, int64_t batch, int64_t heads, int64_t len, int64_t dim) {
+    clattn__view view = clattn__view_of_doubles(NULL, batch, heads, len, dim);
+    view.data = (void *)data;
+    view.present = data != NULL;
+    view.is_double = false;
+    return view;
+}
+
 /* ---- layouts ------------------------------------------------------------------------------------------------------- */
 
 const char *layout_name(layout l) {
@@ -183,6 +198,43 @@ void guarded_free(guarded *g) {
     free(g->base);
     free(g->before);
     *g = (guarded){0};
+}
+
+/* ---- bindings ------------------------------------------------------------------------------------------------------ */
+
+static void bind_memory(bindings *b, clattn_tensor_id id, guarded memory) {
+    b->memory[b->count] = memory;
+    b->args[b->count++] = (clattn_arg){id, memory.data, clattn__tensor_span(&memory.view)};
+}
+
+void bind_input(bindings *b, clattn_tensor_id id, clattn_tensor view, const float *packed) {
+    if (view.dtype != CLATTN_ABSENT) bind_memory(b, id, guarded_input(view, packed));
+}
+
+void bind_output(bindings *b, clattn_tensor_id id, clattn_tensor view) {
+    if (view.dtype != CLATTN_ABSENT) bind_memory(b, id, guarded_output(view));
+}
+
+void assert_intact(const bindings *b, const char *where) {
+    for (size_t n = 0; n < b->count; n++) {
+        ck_assert_msg(guarded_intact(&b->memory[n]), "%s: memory around %s, or the input itself, was written", where,
+                      clattn_tensor_name(b->args[n].id));
+    }
+}
+
+float *bound_result(const bindings *b, clattn_tensor_id id) {
+    for (size_t n = 0; n < b->count; n++) {
+        if (b->args[n].id == id) return guarded_result(&b->memory[n]);
+    }
+    return NULL;
+}
+
+void bindings_free(bindings *b) {
+    while (b->count) guarded_free(&b->memory[--b->count]);
+}
+
+void assert_same(const float *a, const float *b, int64_t count, const char *where, const char *what) {
+    ck_assert_msg((!a && !b) || memcmp(a, b, (size_t)count * sizeof *a) == 0, "%s: %s differs", where, what);
 }
 
 /* ---- the error rule ------------------------------------------------------------------------------------------------ */
@@ -335,6 +387,32 @@ bool force_row(clattn_context *context, const clattn__row *row, const clattn__pa
     return clattn__choose_row(context, row->role, params, NULL) == row;
 }
 
+void for_every_row(uint32_t roles, const clattn__params *params, row_function function, void *data) {
+    for (size_t d = 0; d < test_device_count(); d++) {
+        clattn_context *context = test_context(d);
+        if (!context) continue;
+        if (context->backend->runs_operators) function(context, NULL, test_device_name(d), data);
+        for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++) {
+            if (!(roles & 1u << row->role) || !force_row(context, row, params)) continue;
+            char where[128];
+            snprintf(where, sizeof where, "%.40s, %.40s", test_device_name(d), row->name);
+            function(context, row, where, data);
+        }
+        force_none(context);
+    }
+}
+
+size_t row_macro_values(const char *macro, uint32_t roles, int64_t *values, size_t capacity) {
+    size_t count = 0;
+    for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++) {
+        int64_t value = clattn__row_macro(row, macro, 0);
+        bool known = value < 2 || !(roles & 1u << row->role);
+        for (size_t n = 0; n < count; n++) known |= values[n] == value;
+        if (!known && count < capacity) values[count++] = value;
+    }
+    return count;
+}
+
 const char *error_text(clattn_context *context) {
     static char text[2048];
     text[0] = 0;
@@ -351,4 +429,15 @@ int run_suite(Suite *suite) {
     srunner_free(runner);
     test_devices_close();
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int run_device_suite(Suite *suite) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    bool computes = false;
+    for (size_t d = 0; d < test_device_count(); d++) {
+        computes |= test_context(d) && !test_context(d)->backend->runs_operators;
+    }
+    if (!computes) fprintf(stderr, "no device beside the reference is here: nothing is tested\n");
+    int status = run_suite(suite);
+    return computes ? status : EXIT_FAILURE;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "../host/internal.h"
+#include "../host/reference/reference.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -33,6 +34,12 @@ int64_t rng_below(rng *r, int64_t limit);
 float rng_normal(rng *r);
 /* `count` normal numbers times `amplitude`, newly allocated. */
 float *rng_floats(rng *r, int64_t count, float amplitude);
+
+/* |from|, newly allocated; NULL for NULL. */
+float *absolute(const float *from, int64_t count);
+
+/* Packed floats as the oracle sees them; NULL: not present. */
+clattn__view view_of_floats(const float *data, int64_t batch, int64_t heads, int64_t len, int64_t dim);
 
 /* ---- layouts ------------------------------------------------------------------------------------------------------- */
 
@@ -75,6 +82,27 @@ bool guarded_untouched(const guarded *g);
 /* The view's elements, packed and newly allocated. */
 float *guarded_result(const guarded *g);
 void guarded_free(guarded *g);
+
+/* ---- bindings ------------------------------------------------------------------------------------------------------
+ * The guarded tensors of one run. */
+
+typedef struct bindings {
+    size_t count;
+    clattn_arg args[CLATTN_TENSOR_COUNT];
+    guarded memory[CLATTN_TENSOR_COUNT];
+} bindings;
+
+/* Nothing happens for an absent view. */
+void bind_input(bindings *b, clattn_tensor_id id, clattn_tensor view, const float *packed);
+void bind_output(bindings *b, clattn_tensor_id id, clattn_tensor view);
+/* Every buffer is as a run must leave it. */
+void assert_intact(const bindings *b, const char *where);
+/* The packed result of an output, newly allocated; NULL when it is not bound. */
+float *bound_result(const bindings *b, clattn_tensor_id id);
+void bindings_free(bindings *b);
+
+/* Fail unless `count` floats are bitwise the same; NULL equals NULL. */
+void assert_same(const float *a, const float *b, int64_t count, const char *where, const char *what);
 
 /* ---- the error rule ------------------------------------------------------------------------------------------------ */
 
@@ -127,6 +155,17 @@ void test_devices_close(void);
 bool force_row(clattn_context *context, const clattn__row *row, const clattn__params *params);
 void force_none(clattn_context *context);
 
+/* A way to compute: a device, and a kernel row that is forced there (NULL where the device runs operators whole). */
+typedef void (*row_function)(clattn_context *context, const clattn__row *row, const char *where, void *data);
+
+/* Call `function` for each row of the roles (a bit mask) on each device that it serves, and for the reference. params are what
+ * the choice of rows may depend on. */
+void for_every_row(uint32_t roles, const clattn__params *params, row_function function, void *data);
+#define ROLE_BIT(role) (1u << CLATTN__ROLE_##role)
+
+/* The values of a macro in the rows of some roles, without repetition, at most `capacity`; returns how many. */
+size_t row_macro_values(const char *macro, uint32_t roles, int64_t *values, size_t capacity);
+
 /* The last error of a context, in a buffer that the next call overwrites. */
 const char *error_text(clattn_context *context);
 
@@ -145,5 +184,7 @@ const char *error_text(clattn_context *context);
 
 /* Run a suite and say how it went: the exit status. */
 int run_suite(Suite *suite);
+/* The same for a suite that goes over the devices: it fails where nothing but the reference is there. */
+int run_device_suite(Suite *suite);
 
 #endif

@@ -15,6 +15,7 @@
 #define BOTTOM_RIGHT .causal = 1, .align = CLATTN_ALIGN_BOTTOM_RIGHT
 #define PAST(n) .causal = 1, .align = CLATTN_ALIGN_PAST, .position = (n)
 #define OFFSET(n) .causal = 1, .align = CLATTN_ALIGN_OFFSET, .position = (n)
+#define FAR ((int64_t)1 << 61) /* as far as a position may lie */
 #define SCALE(s) .has_scale = 1, .scale = (s)
 
 static const attention_case fixed_cases[] = {
@@ -55,7 +56,7 @@ static const attention_case fixed_cases[] = {
     {"past of nothing",           1, 2, 2,   9,   9,  16,  16, PAST(0)},
     {"past",                      1, 2, 2,   9,  40,  16,  16, PAST(31)},
     {"past beyond the keys",      1, 2, 2,   9,  40,  16,  16, PAST(1000000)},
-    {"past without end",          1, 2, 2,   9,  40,  16,  16, PAST(INT64_MAX)},
+    {"past without end",          1, 2, 2,   9,  40,  16,  16, PAST(FAR)},
     {"offset 0",                  1, 2, 2,  33,  33,  16,  16, OFFSET(0)},
     {"offset 1",                  1, 2, 2,  33,  33,  16,  16, OFFSET(1)},
     {"offset -1",                 1, 2, 2,  33,  33,  16,  16, OFFSET(-1)},
@@ -64,8 +65,8 @@ static const attention_case fixed_cases[] = {
     {"offset of one live pair",   1, 2, 2,  33,  33,  16,  16, OFFSET(-32)},
     {"offset far below",          1, 2, 2,  33,  33,  16,  16, OFFSET(-1000000)},
     {"offset far above",          1, 2, 2,  33,  33,  16,  16, OFFSET(1000000)},
-    {"least offset",              1, 2, 2,  33,  33,  16,  16, OFFSET(INT64_MIN)},
-    {"greatest offset",           1, 2, 2,  33,  33,  16,  16, OFFSET(INT64_MAX)},
+    {"least offset",              1, 2, 2,  33,  33,  16,  16, OFFSET(-FAR)},
+    {"greatest offset",           1, 2, 2,  33,  33,  16,  16, OFFSET(FAR)},
     {"causal, several tiles",     1, 2, 2, 150, 150,  64,  64, TOP_LEFT},
     {"causal, groups and values", 2, 4, 2,  45,  77,  40,  24, BOTTOM_RIGHT},
     /* scale */
@@ -85,7 +86,10 @@ static char case_names[512][48];
 static size_t case_count;
 
 static void add_case(attention_case c) {
-    ck_assert_uint_lt(case_count, COUNT(cases));
+    if (case_count == COUNT(cases)) {
+        fprintf(stderr, "more cases than there is room for\n");
+        exit(EXIT_FAILURE);
+    }
     cases[case_count++] = c;
 }
 
@@ -96,17 +100,15 @@ static void add_named(const char *what, int64_t n, attention_case c) {
     add_case(c);
 }
 
+enum { FUSED = ROLE_BIT(ATTENTION) };
+enum { STAGED = ROLE_BIT(SCORES) | ROLE_BIT(MASK) | ROLE_BIT(SOFTMAX) | ROLE_BIT(WEIGHTED_VALUES) };
+
 /* Lengths just below, at and above the tile sizes of the table. */
 static void add_tiles(const char *macro, bool of_keys) {
-    int64_t seen[64];
-    size_t seen_count = 0;
-    for (size_t n = 0; n < clattn__row_count; n++) {
-        int64_t tile = clattn__row_macro(&clattn__rows[n], macro, 0);
-        bool known = tile < 2 || clattn__rows[n].role == CLATTN__ROLE_PROJECT;
-        for (size_t s = 0; s < seen_count; s++) known |= seen[s] == tile;
-        if (known || seen_count == COUNT(seen)) continue;
-        seen[seen_count++] = tile;
-        for (int64_t len = tile - 1; len <= tile + 1; len++) {
+    int64_t tiles[64];
+    size_t count = row_macro_values(macro, FUSED | STAGED, tiles, COUNT(tiles));
+    for (size_t n = 0; n < count; n++) {
+        for (int64_t len = tiles[n] - 1; len <= tiles[n] + 1; len++) {
             attention_case c = {NULL, 1, 2, 1, of_keys ? 21 : len, of_keys ? len : 21, 32, 32};
             add_named(of_keys ? "key tile" : "query tile", len, c);
             c.causal = 1;
@@ -129,31 +131,25 @@ static void make_cases(void) {
 
 /* ---- every row ----------------------------------------------------------------------------------------------------- */
 
-static bool is_staged(clattn__role role) {
-    return role == CLATTN__ROLE_SCORES || role == CLATTN__ROLE_MASK || role == CLATTN__ROLE_SOFTMAX ||
-           role == CLATTN__ROLE_WEIGHTED_VALUES;
-}
-
-/* What a test does with a device and an algorithm; `where` says which. */
+/* What a test does on a device with an algorithm, one row of which is forced; `where` says which. */
 typedef void (*check_function)(clattn_context *, const attention_problem *, clattn_algorithm, const char *where);
 
-/* Call `check` for every way in which a device can compute this problem: each fused row, each row of a stage, and the reference. */
-static void for_every_row(const attention_problem *p, check_function check) {
-    clattn__params params = {.attention = {.head_dim = (i32)p->c.head_dim, .value_dim = (i32)p->c.value_dim}};
-    for (size_t d = 0; d < test_device_count(); d++) {
-        clattn_context *context = test_context(d);
-        if (!context) continue;
-        if (context->backend->runs_operators) check(context, p, CLATTN_ALGORITHM_AUTO, test_device_name(d));
-        for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++) {
-            bool fused = row->role == CLATTN__ROLE_ATTENTION;
-            if (!fused && !is_staged(row->role)) continue;
-            if (!force_row(context, row, &params)) continue;
-            char where[128];
-            snprintf(where, sizeof where, "%s, %s", test_device_name(d), row->name);
-            check(context, p, fused ? CLATTN_ALGORITHM_FUSED : CLATTN_ALGORITHM_STAGED, where);
-        }
-        force_none(context);
-    }
+typedef struct check {
+    check_function function;
+    const attention_problem *problem;
+} check;
+
+static void check_row(clattn_context *context, const clattn__row *row, const char *where, void *data) {
+    const check *c = data;
+    clattn_algorithm algorithm = CLATTN_ALGORITHM_AUTO;
+    if (row) algorithm = row->role == CLATTN__ROLE_ATTENTION ? CLATTN_ALGORITHM_FUSED : CLATTN_ALGORITHM_STAGED;
+    c->function(context, c->problem, algorithm, where);
+}
+
+/* Every way in which each device can compute this problem: each fused row, each row of a stage, and the reference. */
+static void check_every_row(const attention_problem *p, check_function function) {
+    const clattn__params params = {.attention = {.head_dim = (i32)p->c.head_dim, .value_dim = (i32)p->c.value_dim}};
+    for_every_row(FUSED | STAGED, &params, check_row, &(check){function, p});
 }
 
 static void check_outputs(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
@@ -166,18 +162,8 @@ static void check_outputs(clattn_context *context, const attention_problem *p, c
 START_TEST(every_shape_on_every_row) {
     rng r = rng_make((uint64_t)_i);
     attention_problem p = attention_problem_make(&cases[_i], &r);
-    for_every_row(&p, check_outputs);
+    check_every_row(&p, check_outputs);
     attention_problem_free(&p);
-}
-END_TEST
-
-START_TEST(a_device_beside_the_reference_is_there) {
-    size_t computing = 0;
-    for (size_t d = 0; d < test_device_count(); d++) {
-        clattn_context *context = test_context(d);
-        computing += context && !context->backend->runs_operators;
-    }
-    ck_assert_uint_gt(computing, 0);
 }
 END_TEST
 
@@ -195,8 +181,8 @@ static void check_subsets(clattn_context *context, const attention_problem *p, c
     for (int want = 0; want <= all; want++) {
         attention_results r = attention_run(context, p, LAYOUT_BHLD, algorithm, want);
         attention_assert_close(&r, p, where);
-        ck_assert_msg(memcmp(r.out, plain.out, attention_expect_out(p).rows * p->c.value_dim * sizeof(float)) == 0,
-                      "%s, %s: asking for outputs %d changes out", where, p->c.name, want);
+        assert_same(r.out, plain.out, p->c.batch * p->c.heads_q * p->c.len_q * p->c.value_dim, where,
+                    "out, when other outputs are asked for,");
         attention_results_free(&r);
     }
     attention_results_free(&plain);
@@ -205,24 +191,20 @@ static void check_subsets(clattn_context *context, const attention_problem *p, c
 START_TEST(optional_outputs) {
     rng r = rng_make(1000 + (uint64_t)_i);
     attention_problem p = attention_problem_make(&mixed_cases[_i], &r);
-    for_every_row(&p, check_subsets);
+    check_every_row(&p, check_subsets);
     attention_problem_free(&p);
 }
 END_TEST
 
 /* ---- layouts ------------------------------------------------------------------------------------------------------- */
 
-static void assert_same(const float *a, const float *b, size_t count, const char *where, const char *what) {
-    ck_assert_msg((!a && !b) || memcmp(a, b, count * sizeof(float)) == 0, "%s: %s differs", where, what);
-}
-
 static void assert_same_results(const attention_results *a, const attention_results *b, const attention_problem *p,
                                 const char *where) {
-    const size_t rows = (size_t)(p->c.batch * p->c.heads_q * p->c.len_q);
-    assert_same(a->out, b->out, rows * (size_t)p->c.value_dim, where, "out");
+    const int64_t rows = p->c.batch * p->c.heads_q * p->c.len_q;
+    assert_same(a->out, b->out, rows * p->c.value_dim, where, "out");
     assert_same(a->lse, b->lse, rows, where, "lse");
-    assert_same(a->scores, b->scores, rows * (size_t)p->c.len_kv, where, "scores");
-    assert_same(a->weights, b->weights, rows * (size_t)p->c.len_kv, where, "weights");
+    assert_same(a->scores, b->scores, rows * p->c.len_kv, where, "scores");
+    assert_same(a->weights, b->weights, rows * p->c.len_kv, where, "weights");
 }
 
 static void check_layouts(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
@@ -242,7 +224,7 @@ static void check_layouts(clattn_context *context, const attention_problem *p, c
 START_TEST(any_layout_is_bitwise_the_packed_one) {
     rng r = rng_make(2000 + (uint64_t)_i);
     attention_problem p = attention_problem_make(&mixed_cases[_i], &r);
-    for_every_row(&p, check_layouts);
+    check_every_row(&p, check_layouts);
     attention_problem_free(&p);
 }
 END_TEST
@@ -293,7 +275,7 @@ START_TEST(packed_qkv) {
     static const attention_case c = {"packed qkv", 2, 3, 3, 47, 47, 24, 24, TOP_LEFT};
     rng r = rng_make(2100);
     attention_problem p = attention_problem_make(&c, &r);
-    for_every_row(&p, check_packed_qkv);
+    check_every_row(&p, check_packed_qkv);
     attention_problem_free(&p);
 }
 END_TEST
@@ -324,7 +306,7 @@ START_TEST(broadcast_keys_and_values) {
     repeat_first(p.k, c.batch * c.heads_kv * c.len_kv * c.head_dim, c.len_kv * c.head_dim);
     repeat_first(p.v, c.batch * c.heads_kv * c.len_kv * c.value_dim, c.len_kv * c.value_dim);
     attention_problem_solve(&p);
-    for_every_row(&p, check_broadcast);
+    check_every_row(&p, check_broadcast);
     attention_problem_free(&p);
 }
 END_TEST
@@ -354,7 +336,7 @@ START_TEST(strides_of_single_dimensions_are_ignored) {
     };
     rng r = rng_make(2300 + (uint64_t)_i);
     attention_problem p = attention_problem_make(&single_cases[_i], &r);
-    for_every_row(&p, check_single_strides);
+    check_every_row(&p, check_single_strides);
     attention_problem_free(&p);
 }
 END_TEST
@@ -363,19 +345,14 @@ END_TEST
 
 static const attention_case special_case = {"special values", 2, 4, 2, 60, 90, 24, 24, TOP_LEFT};
 
-/* Keys that no query may see are NaN and infinite. */
+/* Keys that no query may see are NaN and infinite: nothing changes. */
 START_TEST(masked_nan_never_arrives) {
     rng r = rng_make(3000);
     attention_problem p = attention_problem_make(&special_case, &r);
-    attention_problem clean = attention_problem_make(&special_case, &(rng){r.state});
-    free(clean.q);
-    free(clean.k);
-    free(clean.v);
-    clean.q = p.q;
-    clean.k = p.k;
-    clean.v = p.v;
-    attention_problem_solve(&clean);
     const attention_case *c = &p.c;
+    const size_t count = (size_t)(c->batch * c->heads_q * c->len_q * c->value_dim);
+    double *clean = test_alloc(count, sizeof *clean);
+    memcpy(clean, p.out, count * sizeof *clean);
     for (int64_t head = 0; head < c->batch * c->heads_kv; head++) {
         for (int64_t j = c->len_q; j < c->len_kv; j++) {
             float poison = j % 3 == 0 ? NAN : j % 3 == 1 ? INFINITY : -INFINITY;
@@ -384,10 +361,9 @@ START_TEST(masked_nan_never_arrives) {
         }
     }
     attention_problem_solve(&p);
-    for (int64_t n = 0; n < c->batch * c->heads_q * c->len_q * c->value_dim; n++) ck_assert(p.out[n] == clean.out[n]);
-    for_every_row(&p, check_outputs);
-    clean.q = clean.k = clean.v = NULL;
-    attention_problem_free(&clean);
+    ck_assert_mem_eq(p.out, clean, count * sizeof *clean);
+    check_every_row(&p, check_outputs);
+    free(clean);
     attention_problem_free(&p);
 }
 END_TEST
@@ -405,7 +381,7 @@ START_TEST(live_special_scores_stay_in_their_rows) {
         p.k[(1 * c->len_kv + 33) * c->head_dim + 5] = special; /* batch 0, head 1 of keys, key 33 */
     }
     attention_problem_solve(&p);
-    for_every_row(&p, check_outputs);
+    check_every_row(&p, check_outputs);
     attention_problem_free(&p);
 }
 END_TEST
@@ -421,7 +397,7 @@ START_TEST(scores_of_minus_infinity) {
     }
     attention_problem_solve(&p);
     ck_assert(p.lse[0] == -INFINITY && isfinite(p.lse[50]));
-    for_every_row(&p, check_outputs);
+    check_every_row(&p, check_outputs);
     attention_problem_free(&p);
 }
 END_TEST
@@ -443,7 +419,7 @@ START_TEST(runs_repeat_bitwise) {
     static const attention_case c = {"repeat", 3, 4, 2, 77, 131, 48, 32, BOTTOM_RIGHT};
     rng r = rng_make(4000);
     attention_problem p = attention_problem_make(&c, &r);
-    for_every_row(&p, check_repeat);
+    check_every_row(&p, check_repeat);
     attention_problem_free(&p);
 }
 END_TEST
@@ -462,8 +438,8 @@ static void check_sample(clattn_context *context, const attention_problem *p, cl
         attention_results one = attention_run(context, &alone, LAYOUT_BHLD, algorithm, WANT_LSE);
         char what[160];
         snprintf(what, sizeof what, "%s, head %lld alone", where, (long long)head);
-        assert_same(one.out, whole.out + head * count, (size_t)count, what, "out");
-        assert_same(one.lse, whole.lse + head * c->len_q, (size_t)c->len_q, what, "lse");
+        assert_same(one.out, whole.out + head * count, count, what, "out");
+        assert_same(one.lse, whole.lse + head * c->len_q, c->len_q, what, "lse");
         attention_results_free(&one);
     }
     attention_results_free(&whole);
@@ -473,7 +449,7 @@ START_TEST(a_sample_alone_equals_itself_in_a_batch) {
     static const attention_case c = {"batch", 3, 4, 2, 53, 91, 40, 24};
     rng r = rng_make(4100);
     attention_problem p = attention_problem_make(&c, &r);
-    for_every_row(&p, check_sample);
+    check_every_row(&p, check_sample);
     attention_problem_free(&p);
 }
 END_TEST
@@ -494,8 +470,8 @@ static void check_future(clattn_context *context, const attention_problem *p, cl
         attention_results after = attention_run(context, &other, LAYOUT_BHLD, algorithm, WANT_LSE);
         char what[160];
         snprintf(what, sizeof what, "%s, key %lld changed, rows before it", where, (long long)(t + 1));
-        assert_same(after.out, before.out, (size_t)((t + 1) * c->value_dim), what, "out");
-        assert_same(after.lse, before.lse, (size_t)(t + 1), what, "lse");
+        assert_same(after.out, before.out, (t + 1) * c->value_dim, what, "out");
+        assert_same(after.lse, before.lse, t + 1, what, "lse");
         for (int64_t i = t + 1; i < c->len_q; i++) {
             ck_assert_msg(memcmp(after.out + i * c->value_dim, before.out + i * c->value_dim, c->value_dim * sizeof(float)) != 0,
                           "%s, key %lld changed and row %lld did not", where, (long long)(t + 1), (long long)i);
@@ -511,7 +487,7 @@ START_TEST(no_row_sees_the_future) {
     static const attention_case c = {"future", 1, 1, 1, 90, 90, 32, 32, TOP_LEFT};
     rng r = rng_make(4200);
     attention_problem p = attention_problem_make(&c, &r);
-    for_every_row(&p, check_future);
+    check_every_row(&p, check_future);
     attention_problem_free(&p);
 }
 END_TEST
@@ -552,7 +528,6 @@ int main(void) {
     make_cases();
     Suite *suite = suite_create("attention");
     TCase *tests = tcase_create("attention");
-    tcase_add_test(tests, a_device_beside_the_reference_is_there);
     tcase_add_test(tests, known_values);
     tcase_add_loop_test(tests, oracle_and_naive_agree, 0, (int)case_count);
     tcase_add_loop_test(tests, every_shape_on_every_row, 0, (int)case_count);
@@ -568,5 +543,5 @@ int main(void) {
     tcase_add_test(tests, a_sample_alone_equals_itself_in_a_batch);
     tcase_add_test(tests, no_row_sees_the_future);
     suite_add_tcase(suite, tests);
-    return run_suite(suite);
+    return run_device_suite(suite);
 }
