@@ -28,7 +28,7 @@ static clattn_status adopt(clattn_context *context, clattn__opencl_api *api, cl_
     state->api = *api;
     state->device = device;
     state->cl = cl;
-    state->in_place = context->device.info.kind == CLATTN_DEVICE_OPENCL_CPU;
+    state->in_place = context->device.has_cpu_family; /* asked for another family, a CPU device is treated as a GPU throughout */
     context->state = state;
     context->backend = &clattn__backend_opencl;
     return CLATTN_OK;
@@ -52,16 +52,16 @@ static clattn_status find_device(clattn_context *context, const clattn__opencl_a
     if (code != CL_SUCCESS)
         status = clattn__fail(context, CLATTN_ERROR_DEVICE, "no OpenCL platform: %s (%d)", clattn__opencl_code(code), code);
     else if (platform < 0 || (cl_uint)platform >= platform_count)
-        status = clattn__fail(context, CLATTN_ERROR_DEVICE, "there is no OpenCL platform %d; there are %u", platform,
-                              platform_count);
+        status = clattn__fail(context, CLATTN_ERROR_DEVICE, "there is no OpenCL platform %d: they count %u, from 0",
+                              platform, platform_count);
     if (status == CLATTN_OK) {
         code = clattn__opencl_devices(api, platforms[platform], &devices, &device_count);
         if (code != CL_SUCCESS)
             status = clattn__fail(context, CLATTN_ERROR_DEVICE, "OpenCL platform %d gives no device: %s (%d)", platform,
                                   clattn__opencl_code(code), code);
         else if (device < 0 || (cl_uint)device >= device_count)
-            status = clattn__fail(context, CLATTN_ERROR_DEVICE, "there is no device %d on OpenCL platform %d; there are %u",
-                                  device, platform, device_count);
+            status = clattn__fail(context, CLATTN_ERROR_DEVICE, "OpenCL platform %d has no device %d: they count %u, from 0",
+                                  platform, device, device_count);
     }
     if (status == CLATTN_OK) *found = devices[device];
     free(devices);

@@ -22,7 +22,7 @@ typedef struct clattn__opencl {
     clattn__opencl_api api;
     cl_device_id device;
     cl_context cl;
-    bool in_place; /* kernels work on host memory itself: a CPU device */
+    bool in_place; /* kernels work on host memory itself */
     clattn__clblast clblast;
     pthread_mutex_t lock;                   /* the members below */
     struct clattn__opencl_program *programs; /* a list */
