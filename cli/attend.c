@@ -22,8 +22,8 @@ static const cli_command command = {
     .name = "attend",
     .summary = "Attention, softmax(scale * Q K^T) V, on NumPy files.",
     .options = options_table,
-    .details = "Files hold float32 or float64 (computed in float32), in C or Fortran order. Q may have more\n"
-               "heads than K and V, a multiple. A row whose keys are all masked gives zeros.\n",
+    .details = "Files hold float32 or float64 (computed in float32), in C or Fortran order. Q may have more "
+               "heads than K and V, a multiple. A row whose keys are all masked gives zeros.",
 };
 
 static int attend(job *job, const attention_options *options) {

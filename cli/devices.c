@@ -23,7 +23,7 @@ static const cli_command command = {
     .name = "devices",
     .summary = "Every device that can compute here, and which one `auto` picks and why.",
     .options = options_table,
-    .details = "The first column is what --device and $CLATTN_DEVICE take.\n",
+    .details = "The first column is what --device and $CLATTN_DEVICE take.",
 };
 
 typedef struct device_table {
@@ -35,7 +35,7 @@ typedef struct device_table {
 
 static const char *kind_text(clattn_device_kind kind) {
     static const char *const texts[] = {
-        [CLATTN_DEVICE_NATIVE] = "CPU, compiled in",   [CLATTN_DEVICE_REFERENCE] = "plain loops",
+        [CLATTN_DEVICE_NATIVE] = "native CPU",         [CLATTN_DEVICE_REFERENCE] = "reference",
         [CLATTN_DEVICE_OPENCL_CPU] = "OpenCL CPU",     [CLATTN_DEVICE_OPENCL_GPU] = "OpenCL GPU",
         [CLATTN_DEVICE_OPENCL_OTHER] = "OpenCL other",
     };
@@ -91,7 +91,7 @@ static void print_detail(const char *label, const char *text) {
 }
 
 static void print_device(const clattn_device_info *device, bool picked) {
-    printf("%c %-11s  %-16s", picked ? '*' : ' ', device->id, kind_text(device->kind));
+    printf("%c %-11s  %-12s", picked ? '*' : ' ', device->id, kind_text(device->kind));
     print_number(device->compute_units, 5);
     print_number(device->clock_mhz, 5);
     print_number(device->local_bytes >> 10, 9);
@@ -106,11 +106,11 @@ static void print_device(const clattn_device_info *device, bool picked) {
 
 static void print_table(const device_table *table) {
     const char *preset = getenv("CLATTN_DEVICE");
-    printf("  %-11s  %-16s  %5s  %5s  %9s  %10s  %5s  %s\n", "device", "kind", "units", "MHz", "local KiB", "memory MiB",
+    printf("  %-11s  %-12s  %5s  %5s  %9s  %10s  %5s  %s\n", "device", "kind", "units", "MHz", "local KiB", "memory MiB",
            "lanes", "name");
     for (size_t i = 0; i < table->count; i++)
         print_device(&table->devices[i], strcmp(table->devices[i].id, table->picked.id) == 0);
-    printf("\n* auto picks %s\n%s\n", table->picked.id, table->why);
+    printf("\n* auto picks %s\n%s", table->picked.id, table->why);
     if (preset != NULL && *preset != '\0') printf("CLATTN_DEVICE is set: commands without --device use %s.\n", preset);
 }
 

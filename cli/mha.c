@@ -49,7 +49,7 @@ static const cli_command mha_command = {
     .name = "mha",
     .summary = "Multi-head attention: project, attend, merge, project again, on NumPy files.",
     .options = mha_table,
-    .details = "Q = X Wq + bq, K = X Wk + bk, V = X Wv + bv; column h * dim + d belongs to head h.\n",
+    .details = "Q = X Wq + bq, K = X Wk + bk, V = X Wv + bv; column h * dim + d belongs to head h.",
 };
 
 static int mha(job *job, const mha_options *options) {
@@ -120,7 +120,7 @@ static const cli_command project_command = {
     .name = "project",
     .summary = "Queries, keys and values of attention from words and weights, on NumPy files.",
     .options = project_table,
-    .details = "Q = X Wq + bq, K = X Wk + bk, V = X Wv + bv; column h * dim + d belongs to head h.\n",
+    .details = "Q = X Wq + bq, K = X Wk + bk, V = X Wv + bv; column h * dim + d belongs to head h.",
 };
 
 static int project(job *job, const mha_options *options) {

@@ -49,14 +49,14 @@ static const cli_command rnn_command = {
     .name = "rnn",
     .summary = "The recurrence h = tanh(W_h h + W_in x + bias), word by word, on NumPy files.",
     .options = rnn_table,
-    .details = "G = 1.\n",
+    .details = "G = 1.",
 };
 
 static const cli_command lstm_command = {
     .name = "lstm",
     .summary = "The LSTM, word by word, on NumPy files.",
     .options = lstm_table,
-    .details = "G = 4: the rows of the weights are the gates i, o, f, c in ONNX's order.\n",
+    .details = "G = 4: the rows of the weights are the gates i, o, f, c in ONNX's order.",
 };
 
 static int recur(job *job, const recurrence_options *options, clattn_cell cell) {
