@@ -234,7 +234,7 @@ static int explain(const job *job) {
     FILE *stream = job->options->json != NULL && strcmp(job->options->json, "-") == 0 ? stderr : stdout;
     char *device = context_text(job->context, clattn_context_explain), *plan = plan_text(job->plan);
     bool complete = device != NULL && plan != NULL;
-    if (complete) fprintf(stream, "%s\n%s\n", device, plan);
+    if (complete) fprintf(stream, "%s%s", device, plan);
     free(device);
     free(plan);
     return complete ? CLI_SUCCESS : cli_fail(job->command->name, CLI_FAILURE, "out of memory");
