@@ -17,40 +17,40 @@ static const char *const library_names[] = { "libOpenCL.so.1", "libOpenCL.so", N
 #endif
 
 void *clattn__library_open(const char *const *names, char *why, size_t why_size) {
-    for (size_t i = 0; names[i] != NULL; i++) {
+    for (size_t i = 0; names[i]; i++) {
         /* NODELETE: drivers keep threads and exit handlers whose code must outlive the last context. */
         void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-        if (library != NULL) return library;
+        if (library) return library;
         const char *reason = dlerror();
-        if (i == 0) snprintf(why, why_size, "%s does not load: %s", names[0], reason != NULL ? reason : "no reason given");
+        if (i == 0) snprintf(why, why_size, "%s does not load: %s", names[0], reason ? reason : "no reason given");
     }
     return NULL;
 }
 
 void clattn__library_close(void *library) {
-    if (library != NULL) dlclose(library);
+    if (library) dlclose(library);
 }
 
 bool clattn__library_find(void *library, const char *symbol, void *function, char *why, size_t why_size) {
     void *address = dlsym(library, symbol);
-    if (address == NULL) {
+    if (!address) {
         snprintf(why, why_size, "the library found has no function %s", symbol);
         return false;
     }
-    memcpy(function, &address, sizeof(address)); /* ISO C has no cast between the two kinds of pointers */
+    memcpy(function, &address, sizeof address); /* ISO C has no cast between the two kinds of pointers */
     return true;
 }
 
 bool clattn__opencl_load(clattn__opencl_api *api, char *why, size_t why_size) {
-    memset(api, 0, sizeof(*api));
+    memset(api, 0, sizeof *api);
     void *library = clattn__library_open(library_names, why, why_size);
-    if (library == NULL) return false;
+    if (!library) return false;
 #define CLATTN_X(name) &&clattn__library_find(library, "cl" #name, &api->name, why, why_size)
     bool complete = true CLATTN__OPENCL_FUNCTIONS(CLATTN_X);
 #undef CLATTN_X
     if (!complete) {
         clattn__library_close(library);
-        memset(api, 0, sizeof(*api));
+        memset(api, 0, sizeof *api);
         return false;
     }
     api->library = library;
@@ -59,7 +59,7 @@ bool clattn__opencl_load(clattn__opencl_api *api, char *why, size_t why_size) {
 
 void clattn__opencl_unload(clattn__opencl_api *api) {
     clattn__library_close(api->library);
-    memset(api, 0, sizeof(*api));
+    memset(api, 0, sizeof *api);
 }
 
 #define CODES(X)                                                                                                         \

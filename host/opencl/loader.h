@@ -51,7 +51,9 @@
     X(EnqueueWriteBuffer)                                                                                                \
     X(EnqueueMapBuffer)                                                                                                  \
     X(EnqueueUnmapMemObject)                                                                                             \
+    X(EnqueueMarkerWithWaitList)                                                                                         \
     X(EnqueueBarrierWithWaitList)                                                                                        \
+    X(GetEventInfo)                                                                                                      \
     X(WaitForEvents)                                                                                                     \
     X(RetainEvent)                                                                                                       \
     X(ReleaseEvent)                                                                                                      \
