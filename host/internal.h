@@ -15,6 +15,7 @@
 #define CLATTN_INTERNAL_H
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,7 +33,10 @@ typedef enum clattn__role {
     CLATTN__ROLE_COUNT
 } clattn__role;
 
-enum { CLATTN__MAX_BUFFERS = 7, CLATTN__MAX_MACROS = 12 };
+enum { CLATTN__MAX_BUFFERS = PARAMS_BUFFERS, CLATTN__MAX_MACROS = 12 };
+
+/* The largest head_dim and value_dim of fused rows without a HEAD_DIM_LIMIT. */
+enum { CLATTN__HEAD_DIM_MAX = 576 };
 
 typedef struct clattn__role_info {
     const char *entry; /* the kernel function */
@@ -42,7 +46,10 @@ typedef struct clattn__role_info {
 } clattn__role_info;
 
 typedef union clattn__params {
-    i64 groups; /* first in each */
+    struct {
+        i64 groups;
+        i64 base[PARAMS_BUFFERS];
+    }; /* first in each */
     attention_params attention;
     project_params project;
     recurrence_params recurrence;
@@ -79,7 +86,7 @@ const char *clattn__kernel_source(const char *path);
 /* What a device can do, as far as kernel rows and operators ask. Tests fake these. */
 typedef struct clattn__device {
     clattn_device_info info;
-    bool has_cpu_family, has_gpu_family; /* which rows may serve, the CPU family first on CPU devices */
+    bool has_cpu_family, has_gpu_family, has_clblast; /* which rows may serve, in the table's order */
     int vector_width;                    /* of CPU rows; the native ISA level's or the device's native width */
     size_t max_work_group;               /* GPU rows */
     size_t local_bytes;                  /* GPU rows */
@@ -90,7 +97,7 @@ typedef struct clattn__step clattn__step;
 
 /* Where a step's buffer lies. */
 typedef struct clattn__place {
-    enum { CLATTN__IN_TENSOR, CLATTN__IN_WORKSPACE } where;
+    enum { CLATTN__NOWHERE, CLATTN__IN_TENSOR, CLATTN__IN_WORKSPACE } where;
     clattn_tensor_id tensor; /* IN_TENSOR */
     size_t offset;           /* IN_WORKSPACE: bytes */
 } clattn__place;
@@ -106,9 +113,11 @@ struct clattn__step {
 
 typedef struct clattn__backend {
     const char *name;
+    /* The backend runs operators whole (plan->op->reference): no steps are built for it, prepare and release are NULL. */
+    bool runs_operators;
     /* Make the step ready to run (find or build its kernel). Called when a plan is made. May fail with BUILD: the row is then
      * banned in this context and the plan built again without it. */
-    clattn_status (*prepare)(clattn_context *, clattn__step *);
+    clattn_status (*prepare)(clattn_plan *, clattn__step *);
     void (*release)(clattn_context *, clattn__step *);
     /* Run the plan on host memory; tensors[id] and the workspace are valid pointers for all that the steps name. */
     clattn_status (*run)(clattn_plan *, void *const tensors[CLATTN_TENSOR_COUNT]);
@@ -119,8 +128,8 @@ typedef struct clattn__backend {
 struct clattn_context {
     const clattn__backend *backend;
     clattn__device device;
-    int threads;
-    int work_groups;
+    int threads;     /* native: the number it runs with; set by its open function */
+    int work_groups; /* OpenCL: 0 or the limit */
     clattn_log_callback log;
     void *log_user;
     pthread_mutex_t lock; /* error, and what the backend keeps */
@@ -146,6 +155,9 @@ typedef struct clattn__text {
 } clattn__text;
 
 void clattn__text_add(clattn__text *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void clattn__text_add_list(clattn__text *, const char *format, va_list) __attribute__((format(printf, 2, 0)));
+void clattn__text_free(clattn__text *);
+/* Copy as snprintf does: at most size - 1 bytes and a 0; the length of the whole. */
 size_t clattn__text_copy(const char *text, char *out, size_t size);
 
 /* ---- tensors ------------------------------------------------------------------------------------------------------ */
@@ -154,6 +166,8 @@ size_t clattn__text_copy(const char *text, char *out, size_t size);
 clattn_status clattn__tensor_check(clattn_context *, const char *name, const clattn_tensor *);
 /* Outputs only: no two elements share an address (ERROR_ALIAS). */
 clattn_status clattn__tensor_check_injective(clattn_context *, const char *name, const clattn_tensor *);
+/* Whether two views at two addresses have an element in common. */
+bool clattn__tensors_share(const clattn_tensor *a, const void *a_data, const clattn_tensor *b, const void *b_data);
 /* Bytes from the pointer to one past the last element; 0 when empty. */
 size_t clattn__tensor_span(const clattn_tensor *);
 i64 clattn__tensor_elements(const clattn_tensor *);
@@ -163,7 +177,10 @@ strides clattn__strides(const clattn_tensor *); /* those of size-1 dimensions be
 /* ---- plans -------------------------------------------------------------------------------------------------------- */
 
 typedef struct clattn__operator {
-    const char *name;
+    const char *name; /* as clattn_plan_info.op */
+    size_t desc_size;
+    /* Check plan->desc, resolve its defaults, declare the tensors, count flops and bytes. */
+    clattn_status (*validate)(clattn_plan *);
     /* The operator itself in double precision on the plan's tensors: the oracle. */
     clattn_status (*reference)(const clattn_plan *, void *const tensors[CLATTN_TENSOR_COUNT]);
     /* What the backends run: fill plan->steps, workspace_bytes, ... from the validated descriptor. */
@@ -173,6 +190,9 @@ typedef struct clattn__operator {
 struct clattn_plan {
     clattn_context *context;
     const clattn__operator *op;
+    const char *name; /* op->name, but "rnn" or "lstm" */
+    bool probing;     /* clattn_supports_*: choose rows, prepare nothing */
+    const clattn__row *failed_row;
     union {
         clattn_attention_desc attention;
         clattn_project_qkv_desc project_qkv;
@@ -187,21 +207,42 @@ struct clattn_plan {
     void *workspace; /* the plan's own, from the first run that brought none */
     const char *algorithm;
     char *rows;
-    clattn__text why;
+    clattn__text why;     /* the choices, a line each */
+    clattn__text dropped; /* rows that failed while this plan was made */
     i64 launches, dependent_steps;
     double flops, bytes;
     void *state; /* the backend's */
 };
 
+/* One for each file in ops/. */
+extern const clattn__operator clattn__operator_attention, clattn__operator_project_qkv, clattn__operator_mha,
+    clattn__operator_recurrence;
+
+/* Read a caller's versioned struct into one of `known` bytes; see "ABI" in clattn.h. */
+clattn_status clattn__read_struct(clattn_context *, const char *name, void *to, size_t known, const void *from);
+/* The names in a list of arguments: each tensor of the plan once. ids points at the first id, the others id_stride bytes on. */
+clattn_status clattn__plan_check_names(const clattn_plan *, const clattn_tensor_id *ids, size_t count, size_t id_stride);
+/* Give *workspace the plan's own host memory if it is NULL and some is needed. */
+clattn_status clattn__plan_own_workspace(clattn_plan *, void **workspace);
+
 /* Declare a tensor of the plan after checking it. */
 clattn_status clattn__plan_input(clattn_plan *, clattn_tensor_id, const clattn_tensor *);
 clattn_status clattn__plan_output(clattn_plan *, clattn_tensor_id, const clattn_tensor *);
-/* Reserve 64-aligned bytes of workspace. */
-clattn_status clattn__plan_reserve(clattn_plan *, size_t bytes, clattn__place *);
+/* A view and where it lies; place.where is CLATTN__NOWHERE for an absent operand. */
+typedef struct clattn__operand {
+    clattn_tensor view;
+    clattn__place place;
+} clattn__operand;
+
+/* The operand of a tensor of the plan, absent if the plan has none. */
+clattn__operand clattn__plan_operand(const clattn_plan *, clattn_tensor_id);
+/* A packed operand in newly reserved workspace. */
+clattn_status clattn__plan_scratch(clattn_plan *, clattn_tensor packed, clattn__operand *);
 /* The row that serves a role on the context's device: the first in the table that fits the device and is not banned, or NULL
- * (then *why, if given, names for each row why not). */
-const clattn__row *clattn__choose_row(clattn_context *, clattn__role, clattn__text *why);
-/* Append a launch of the chosen row of a role. params.groups is set from the row. Buffers stand in the order of roles.def. When
+ * (then *why, if given, says for each row why not). */
+const clattn__row *clattn__choose_row(clattn_context *, clattn__role, const clattn__params *, clattn__text *why);
+/* Append a launch of the chosen row of a role. params.groups is set from the row. Buffers stand in the order of roles.def; an
+ * absent one is bound to the first (the parameters' flags say that it is not there). A step without groups is left out. When
  * the row does not build on this device, it is banned in the context and the whole plan is built again without it. */
 clattn_status clattn__plan_step(clattn_plan *, clattn__role, const clattn__place *buffers, const clattn__params *, i64 repeat);
 

@@ -8,6 +8,10 @@
  * `groups` is the number of work-groups' worth of work. A kernel walks them with stride get_num_groups(0):
  *     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0))
  * so that the host may launch fewer work-groups than there is work (grid limits, scaling measurements).
+ *
+ * `base[n]` is the element offset of the n-th buffer, in the order of roles.def: a caller's cl_mem may hold its tensor at any
+ * byte offset, and a sub-buffer may begin only where the device's alignment allows. A kernel adds it first thing, to every
+ * buffer it uses (`q += p.base[0];`). Zero where pointers are the host's own.
  */
 #ifndef CLATTN_KERNELS_PARAMS_H
 #define CLATTN_KERNELS_PARAMS_H
@@ -21,6 +25,8 @@ typedef int64_t i64;
 typedef int32_t i32;
 #endif
 
+enum { PARAMS_BUFFERS = 7 };
+
 /* Element strides of a (batch, head, len, dim) view. */
 typedef struct strides {
     i64 b, h, l, d;
@@ -29,6 +35,7 @@ typedef struct strides {
 /* Roles scores, mask, softmax, weighted_values and attention: design.md's names. */
 typedef struct attention_params {
     i64 groups;
+    i64 base[PARAMS_BUFFERS];
     strides q, k, v, out, lse;
     strides scores;  /* scores: destination; mask: source */
     strides weights; /* mask: destination; softmax: destination (its source: scores); weighted_values: source */
@@ -44,6 +51,7 @@ typedef struct attention_params {
 /* Role project: y = x W + bias + residual, rows (b, l) by columns n = h * dim + d. */
 typedef struct project_params {
     i64 groups;
+    i64 base[PARAMS_BUFFERS];
     strides x;        /* (batch, 1, len, depth) */
     strides w;        /* (1, 1, depth, columns) */
     strides y;        /* (batch, heads, len, dim), columns = heads * dim */
@@ -56,6 +64,7 @@ typedef struct project_params {
 /* Roles pack_recurrent, rnn_step, lstm_step, rnn_loop, lstm_loop. G = 1 (rnn) or 4 (lstm). */
 typedef struct recurrence_params {
     i64 groups;
+    i64 base[PARAMS_BUFFERS];
     strides w_h;      /* (1, 1, G * hidden, hidden) */
     strides xw;       /* (batch, 1, steps, G * hidden): W_in x + bias, made beforehand by `project` */
     strides h_0, c_0; /* (batch, 1, 1, hidden) */

@@ -359,8 +359,12 @@ CLATTN_API clattn_status clattn_plan_create_recurrence(clattn_context *, const c
 /* NULL is accepted. */
 CLATTN_API void clattn_plan_destroy(clattn_plan *plan);
 
-/* Whether a plan could be made, and the status it would fail with. Nothing is built, nothing allocated on the device. */
+/* Whether a plan could be made, and the status it would fail with. The same validation and choice as a plan's; nothing is
+ * compiled, nothing allocated on the device. */
 CLATTN_API clattn_status clattn_supports_attention(clattn_context *, const clattn_attention_desc *);
+CLATTN_API clattn_status clattn_supports_project_qkv(clattn_context *, const clattn_project_qkv_desc *);
+CLATTN_API clattn_status clattn_supports_mha(clattn_context *, const clattn_mha_desc *);
+CLATTN_API clattn_status clattn_supports_recurrence(clattn_context *, const clattn_recurrence_desc *);
 
 typedef struct clattn_plan_info {
     size_t struct_size;
@@ -385,13 +389,15 @@ CLATTN_API clattn_tensor clattn_plan_tensor(const clattn_plan *plan, clattn_tens
 /* A tensor and where it lies. */
 typedef struct clattn_arg {
     clattn_tensor_id id;
-    void *data; /* inputs are only read */
+    void *data;   /* inputs are only read */
+    size_t bytes; /* how much memory is there: refused when it does not hold the view; 0: not checked */
 } clattn_arg;
 
-/* Run on host memory. args names every tensor of the plan once, in any order; CLATTN_TENSOR_WORKSPACE is optional and must
- * hold workspace_bytes, aligned to 64 (otherwise the plan allocates its own at the first run and keeps it). Blocks.
- * Errors: ARGUMENT (missing, repeated or unexpected tensor, null pointer), ALIAS (an output overlaps another tensor's
- * memory), MEMORY, OPENCL. */
+/* Run on host memory. args names every tensor of the plan once, in any order; CLATTN_TENSOR_WORKSPACE is optional: at least
+ * workspace_bytes, its size given, aligned to 64 (without one the plan allocates its own at the first run and keeps it).
+ * Blocks until the outputs are written.
+ * Errors: ARGUMENT (missing, repeated or unexpected tensor; null or misaligned pointer; too few bytes), WORKSPACE, ALIAS (an
+ * output shares an element with another tensor), MEMORY, OPENCL. */
 CLATTN_API clattn_status clattn_plan_run(clattn_plan *plan, const clattn_arg *args, size_t count);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
