@@ -24,6 +24,20 @@
 #include "../kernels/params.h"
 #include "clattn/clattn.h"
 
+/* ---- growing text ------------------------------------------------------------------------------------------------- */
+
+typedef struct clattn__text {
+    char *data; /* NULL until something is added; the owner frees */
+    size_t length, capacity;
+    bool failed; /* out of memory: data holds what fitted */
+} clattn__text;
+
+void clattn__text_add(clattn__text *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void clattn__text_add_list(clattn__text *, const char *format, va_list) __attribute__((format(printf, 2, 0)));
+void clattn__text_free(clattn__text *);
+/* Copy as snprintf does: at most size - 1 bytes and a 0; the length of the whole. */
+size_t clattn__text_copy(const char *text, char *out, size_t size);
+
 /* ---- kernel table ------------------------------------------------------------------------------------------------ */
 
 typedef enum clattn__role {
@@ -134,31 +148,29 @@ struct clattn_context {
     void *log_user;
     pthread_mutex_t lock; /* error, and what the backend keeps */
     char *error;
-    char *why; /* the choice of the device, in words */
+    clattn__text why; /* the choice of the device, in words */
     uint8_t *banned; /* one byte a row of clattn__rows: did not build or failed here; under `lock` */
     void *state; /* the backend's */
 };
 
-/* Each backend opens a context for the device text it knows; see device.c for the order in which they are asked. */
-extern const clattn__backend clattn__backend_native, clattn__backend_reference, clattn__backend_opencl;
+/* Each backend makes a new context one of its device: fills device, backend, state. DEVICE when it is not there. device.c asks
+ * them. (clattn__reference_open: reference/reference.h) */
+clattn_status clattn__native_open(clattn_context *, const char *isa /* NULL: the best here */);
+clattn_status clattn__opencl_open(clattn_context *, int platform, int device, const char *family /* NULL, "cpu", "gpu" */);
+/* OpenCL's devices, and as entries with a `problem` the platforms that have none. The caller frees. */
+clattn_status clattn__opencl_list(clattn__device **devices, size_t *count);
+
+clattn_context *clattn__context_new(const clattn_context_options *);
+/* Undo what an open function did; the context can be opened again. */
+void clattn__context_close(clattn_context *);
+/* Read the caller's options, or the defaults for NULL. */
+clattn_status clattn__context_options(const clattn_context_options *given, clattn_context_options *options);
+/* Destroy a context that could not be made and leave the text where the options say; returns the status. */
+clattn_status clattn__context_give_up(clattn_context *, const clattn_context_options *, clattn_status, const char *text);
 
 /* Set the context's error text and return the status: `return clattn__fail(ctx, CLATTN_ERROR_SHAPE, "k has ...", ...)`. */
 clattn_status clattn__fail(clattn_context *, clattn_status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void clattn__log(clattn_context *, clattn_log_level, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-/* ---- growing text ------------------------------------------------------------------------------------------------- */
-
-typedef struct clattn__text {
-    char *data; /* NULL until something is added; the owner frees */
-    size_t length, capacity;
-    bool failed; /* out of memory: data holds what fitted */
-} clattn__text;
-
-void clattn__text_add(clattn__text *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void clattn__text_add_list(clattn__text *, const char *format, va_list) __attribute__((format(printf, 2, 0)));
-void clattn__text_free(clattn__text *);
-/* Copy as snprintf does: at most size - 1 bytes and a 0; the length of the whole. */
-size_t clattn__text_copy(const char *text, char *out, size_t size);
 
 /* ---- tensors ------------------------------------------------------------------------------------------------------ */
 

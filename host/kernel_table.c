@@ -53,7 +53,7 @@ i64 clattn__row_groups(const clattn__row *row, const clattn__params *params) {
     case CLATTN__ROLE_RNN_STEP:
     case CLATTN__ROLE_LSTM_STEP: return tiles(r->hidden, row, "TILE_H") * tiles(r->batch, row, "TILE_B");
     case CLATTN__ROLE_RNN_LOOP:
-    case CLATTN__ROLE_LSTM_LOOP: return r->hidden && r->steps ? r->batch : 0;
+    case CLATTN__ROLE_LSTM_LOOP: return r->hidden ? r->batch : 0;
     case CLATTN__ROLE_COUNT: break;
     }
     return 0;

@@ -141,32 +141,32 @@ CLATTN_API clattn_tensor clattn_tensor_transposed(clattn_tensor tensor);
 
 /* The tensors that operators bind at run time. */
 /* enumerator, name in messages */
-#define CLATTN_TENSOR_LIST(X)                                                                                            \
-    X(Q, "q")                                                                                                            \
-    X(K, "k")                                                                                                            \
-    X(V, "v")                                                                                                            \
-    X(OUT, "out")                                                                                                        \
-    X(LSE, "lse")                                                                                                        \
-    X(SCORES, "scores")                                                                                                  \
-    X(WEIGHTS, "weights")                                                                                                \
-    X(X, "x")                                                                                                            \
-    X(X_KV, "x_kv")                                                                                                      \
-    X(W_Q, "w_q")                                                                                                        \
-    X(W_K, "w_k")                                                                                                        \
-    X(W_V, "w_v")                                                                                                        \
-    X(W_O, "w_o")                                                                                                        \
-    X(B_Q, "b_q")                                                                                                        \
-    X(B_K, "b_k")                                                                                                        \
-    X(B_V, "b_v")                                                                                                        \
-    X(B_O, "b_o")                                                                                                        \
-    X(W_IN, "w_in")                                                                                                      \
-    X(W_H, "w_h")                                                                                                        \
-    X(BIAS, "bias")                                                                                                      \
-    X(H_0, "h_0")                                                                                                        \
-    X(C_0, "c_0")                                                                                                        \
-    X(H_N, "h_n")                                                                                                        \
-    X(C_N, "c_n")                                                                                                        \
-    X(WORKSPACE, "workspace")
+#define CLATTN_TENSOR_LIST(T)                                                                                            \
+    T(Q, "q")                                                                                                            \
+    T(K, "k")                                                                                                            \
+    T(V, "v")                                                                                                            \
+    T(OUT, "out")                                                                                                        \
+    T(LSE, "lse")                                                                                                        \
+    T(SCORES, "scores")                                                                                                  \
+    T(WEIGHTS, "weights")                                                                                                \
+    T(X, "x")                                                                                                            \
+    T(X_KV, "x_kv")                                                                                                      \
+    T(W_Q, "w_q")                                                                                                        \
+    T(W_K, "w_k")                                                                                                        \
+    T(W_V, "w_v")                                                                                                        \
+    T(W_O, "w_o")                                                                                                        \
+    T(B_Q, "b_q")                                                                                                        \
+    T(B_K, "b_k")                                                                                                        \
+    T(B_V, "b_v")                                                                                                        \
+    T(B_O, "b_o")                                                                                                        \
+    T(W_IN, "w_in")                                                                                                      \
+    T(W_H, "w_h")                                                                                                        \
+    T(BIAS, "bias")                                                                                                      \
+    T(H_0, "h_0")                                                                                                        \
+    T(C_0, "c_0")                                                                                                        \
+    T(H_N, "h_n")                                                                                                        \
+    T(C_N, "c_n")                                                                                                        \
+    T(WORKSPACE, "workspace")
 
 typedef enum clattn_tensor_id {
 #define CLATTN_X(id, name) CLATTN_TENSOR_##id,

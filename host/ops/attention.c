@@ -1,0 +1,242 @@
+/* attention: softmax(scale * Q K^T) V, fused or in four stages.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <math.h>
+
+#include "../reference/reference.h"
+#include "ops.h"
+
+/* ---- validation --------------------------------------------------------------------------------------------------- */
+
+static clattn_status check_flag(clattn_plan *plan, const char *name, int value) {
+    if (value == 0 || value == 1) return CLATTN_OK;
+    return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "%s is %d; it is 0 or 1", name, value);
+}
+
+/* An option that would have no effect is refused, so that none is ignored silently. */
+static clattn_status check_alignment(clattn_plan *plan, const clattn_attention_desc *desc) {
+    clattn_context *context = plan->context;
+    if ((unsigned)desc->align > CLATTN_ALIGN_OFFSET)
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "align is %d; it is 0 to %d", (int)desc->align, CLATTN_ALIGN_OFFSET);
+    if (desc->align != CLATTN_ALIGN_TOP_LEFT && !desc->causal)
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "align is %d and causal is 0; an alignment needs a causal mask",
+                            (int)desc->align);
+    if (desc->past_len != 0 && desc->align != CLATTN_ALIGN_PAST)
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "past_len is %lld and align is %d; only CLATTN_ALIGN_PAST (%d) uses it",
+                            (long long)desc->past_len, (int)desc->align, CLATTN_ALIGN_PAST);
+    if (desc->offset != 0 && desc->align != CLATTN_ALIGN_OFFSET)
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "offset is %lld and align is %d; only CLATTN_ALIGN_OFFSET (%d) uses it",
+                            (long long)desc->offset, (int)desc->align, CLATTN_ALIGN_OFFSET);
+    const int64_t limit = (int64_t)1 << 61;
+    if (desc->past_len < 0 || desc->past_len > limit)
+        return clattn__fail(context, CLATTN_ERROR_OVERFLOW, "past_len is %lld; it is 0 to %lld", (long long)desc->past_len,
+                            (long long)limit);
+    if (desc->offset < -limit || desc->offset > limit)
+        return clattn__fail(context, CLATTN_ERROR_OVERFLOW, "offset is %lld; it is within %lld", (long long)desc->offset,
+                            (long long)limit);
+    return CLATTN_OK;
+}
+
+static clattn_status check_options(clattn_plan *plan, const clattn_attention_desc *desc) {
+    if ((unsigned)desc->algorithm > CLATTN_ALGORITHM_FUSED)
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "algorithm is %d; it is 0 to %d", (int)desc->algorithm,
+                            CLATTN_ALGORITHM_FUSED);
+    clattn_status status = check_flag(plan, "causal", desc->causal);
+    if (status == CLATTN_OK) status = check_flag(plan, "has_scale", desc->has_scale);
+    if (status == CLATTN_OK) status = check_alignment(plan, desc);
+    if (status != CLATTN_OK) return status;
+    if (!desc->has_scale && desc->scale != 0)
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "scale is %g and has_scale is 0; set has_scale to use it",
+                            (double)desc->scale);
+    if (desc->has_scale && !isfinite(desc->scale))
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "scale is %g; it must be finite", (double)desc->scale);
+    return CLATTN_OK;
+}
+
+static clattn_status check_heads(clattn_plan *plan, int64_t heads_q, int64_t heads_kv) {
+    if (heads_kv == 0 ? heads_q == 0 : heads_q % heads_kv == 0) return CLATTN_OK;
+    return clattn__fail(plan->context, CLATTN_ERROR_HEADS, "q has %lld heads and k has %lld; the first must be a multiple",
+                        (long long)heads_q, (long long)heads_kv);
+}
+
+static int64_t resolve_offset(const clattn_attention_desc *desc) {
+    switch (desc->align) {
+    case CLATTN_ALIGN_BOTTOM_RIGHT: return desc->k.size[2] - desc->q.size[2];
+    case CLATTN_ALIGN_PAST: return desc->past_len;
+    case CLATTN_ALIGN_OFFSET: return desc->offset;
+    case CLATTN_ALIGN_TOP_LEFT: break;
+    }
+    return 0;
+}
+
+clattn_status clattn__attention_resolve(clattn_plan *plan, clattn_attention_desc *desc) {
+    clattn_status status = check_options(plan, desc);
+    if (status == CLATTN_OK) status = check_heads(plan, desc->q.size[1], desc->k.size[1]);
+    if (status != CLATTN_OK) return status;
+    if (desc->q.size[3] > INT32_MAX || desc->v.size[3] > INT32_MAX)
+        return clattn__fail(plan->context, CLATTN_ERROR_OVERFLOW, "head_dim is %lld and value_dim is %lld; both are at most %d",
+                            (long long)desc->q.size[3], (long long)desc->v.size[3], INT32_MAX);
+    if (!desc->has_scale) desc->scale = desc->q.size[3] ? (float)(1 / sqrt((double)desc->q.size[3])) : 1.0f;
+    desc->has_scale = 1;
+    desc->offset = resolve_offset(desc);
+    desc->align = CLATTN_ALIGN_OFFSET;
+    desc->past_len = 0;
+    return CLATTN_OK;
+}
+
+double clattn__attention_visible_pairs(const clattn_attention_desc *desc) {
+    const int64_t len_q = desc->q.size[2], len_kv = desc->k.size[2];
+    const double heads = (double)desc->q.size[0] * (double)desc->q.size[1];
+    if (!desc->causal) return heads * (double)len_q * (double)len_kv;
+    /* Queries before `first` see nothing, those from `full` on see all; between them one key more each. */
+    int64_t first = -desc->offset, full = len_kv - 1 - desc->offset;
+    first = first < 0 ? 0 : first > len_q ? len_q : first;
+    full = full < first ? first : full > len_q ? len_q : full;
+    const double rows = (double)(full - first), start = (double)(first + desc->offset + 1);
+    return heads * (rows * (start + start + rows - 1) / 2 + (double)(len_q - full) * (double)len_kv);
+}
+
+static clattn_status attention_validate(clattn_plan *plan) {
+    clattn_attention_desc *d = &plan->desc.attention;
+    clattn_status status = clattn__check_sizes(plan, "q", &d->q);
+    if (status == CLATTN_OK) status = clattn__check_sizes(plan, "k", &d->k);
+    if (status == CLATTN_OK) status = clattn__check_sizes(plan, "v", &d->v);
+    if (status != CLATTN_OK) return status;
+    const int64_t batch = d->q.size[0], heads = d->q.size[1], len_q = d->q.size[2], len_kv = d->k.size[2];
+    const clattn__shape shapes[] = {
+        {CLATTN_TENSOR_Q, &d->q, {batch, heads, len_q, d->q.size[3]}, false, false, "q"},
+        {CLATTN_TENSOR_K, &d->k, {batch, d->k.size[1], len_kv, d->q.size[3]}, false, false, "q's batch and dim"},
+        {CLATTN_TENSOR_V, &d->v, {batch, d->k.size[1], len_kv, d->v.size[3]}, false, false, "q's batch, k's heads and len"},
+        {CLATTN_TENSOR_OUT, &d->out, {batch, heads, len_q, d->v.size[3]}, false, true, "q's batch, heads and len, v's dim"},
+        {CLATTN_TENSOR_LSE, &d->lse, {batch, heads, len_q, 1}, true, true, "q's batch, heads and len, 1"},
+        {CLATTN_TENSOR_SCORES, &d->scores, {batch, heads, len_q, len_kv}, true, true, "q's batch, heads and len, k's len"},
+        {CLATTN_TENSOR_WEIGHTS, &d->weights, {batch, heads, len_q, len_kv}, true, true, "q's batch, heads and len, k's len"},
+    };
+    status = clattn__declare(plan, shapes, sizeof shapes / sizeof *shapes);
+    if (status == CLATTN_OK) status = clattn__attention_resolve(plan, d);
+    if (status == CLATTN_OK)
+        plan->flops = 2 * ((double)d->q.size[3] + (double)d->v.size[3]) * clattn__attention_visible_pairs(d);
+    return status;
+}
+
+/* ---- steps -------------------------------------------------------------------------------------------------------- */
+
+static attention_params make_params(const clattn_attention_desc *desc, const clattn__attention_operands *o) {
+    return (attention_params){
+        .q = clattn__strides(&o->q.view),
+        .k = clattn__strides(&o->k.view),
+        .v = clattn__strides(&o->v.view),
+        .out = clattn__strides(&o->out.view),
+        .lse = clattn__strides(&o->lse.view),
+        .batch = o->q.view.size[0],
+        .heads_q = o->q.view.size[1],
+        .heads_kv = o->k.view.size[1],
+        .len_q = o->q.view.size[2],
+        .len_kv = o->k.view.size[2],
+        .offset = desc->offset,
+        .head_dim = (i32)o->q.view.size[3],
+        .value_dim = (i32)o->v.view.size[3],
+        .causal = desc->causal,
+        .scale = desc->scale,
+        .has_lse = o->lse.view.dtype != CLATTN_ABSENT,
+    };
+}
+
+static clattn_status emit_fused(clattn_plan *plan, const clattn__params *params, const clattn__attention_operands *o) {
+    const clattn__place buffers[] = {o->q.place, o->k.place, o->v.place, o->out.place, o->lse.place};
+    return clattn__plan_step(plan, CLATTN__ROLE_ATTENTION, buffers, params, 1);
+}
+
+static clattn_status stage(clattn_plan *plan, clattn__role role, clattn__params params, const clattn__operand *scores,
+                           const clattn__operand *weights, const clattn__place *buffers) {
+    params.attention.scores = clattn__strides(&scores->view);
+    params.attention.weights = clattn__strides(&weights->view);
+    return clattn__plan_step(plan, role, buffers, &params, 1);
+}
+
+/* scores -> [mask ->] softmax -> weighted values. The matrix lives in the outputs asked for, else in workspace. The mask and
+ * the softmax may work in place; raw scores that the caller wants are left alone. */
+static clattn_status emit_staged(clattn_plan *plan, const clattn__params *params, const clattn__attention_operands *o) {
+    const attention_params *a = &params->attention;
+    clattn__operand weights = o->weights, scores = o->scores;
+    clattn_status status = CLATTN_OK;
+    if (weights.place.where == CLATTN__NOWHERE)
+        status = clattn__plan_scratch(plan, clattn_tensor_bhld(CLATTN_F32, a->batch, a->heads_q, a->len_q, a->len_kv), &weights);
+    if (scores.place.where == CLATTN__NOWHERE) scores = weights;
+    if (status == CLATTN_OK)
+        status = stage(plan, CLATTN__ROLE_SCORES, *params, &scores, &scores,
+                       (clattn__place[]){o->q.place, o->k.place, scores.place});
+    if (status == CLATTN_OK && a->causal) {
+        status = stage(plan, CLATTN__ROLE_MASK, *params, &scores, &weights, (clattn__place[]){scores.place, weights.place});
+        scores = weights;
+    }
+    if (status == CLATTN_OK)
+        status = stage(plan, CLATTN__ROLE_SOFTMAX, *params, &scores, &weights,
+                       (clattn__place[]){scores.place, weights.place, o->lse.place});
+    if (status == CLATTN_OK)
+        status = stage(plan, CLATTN__ROLE_WEIGHTED_VALUES, *params, &scores, &weights,
+                       (clattn__place[]){weights.place, o->v.place, o->out.place});
+    return status;
+}
+
+static bool wants_matrix(const clattn__attention_operands *o) {
+    return o->scores.place.where != CLATTN__NOWHERE || o->weights.place.where != CLATTN__NOWHERE;
+}
+
+/* Fused or staged, and the reason in the plan's words. */
+static clattn_status choose_algorithm(clattn_plan *plan, clattn_algorithm asked, const clattn__params *params, bool matrix,
+                                      clattn_algorithm *chosen) {
+    *chosen = asked;
+    if (asked == CLATTN_ALGORITHM_FUSED && matrix)
+        return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED,
+                            "algorithm fused never holds the matrix that scores or weights ask for; use auto or staged");
+    if (asked != CLATTN_ALGORITHM_AUTO) {
+        clattn__text_add(&plan->why, "%s: asked for\n", asked == CLATTN_ALGORITHM_FUSED ? "fused" : "staged");
+        return CLATTN_OK;
+    }
+    clattn__text obstacles = {0};
+    *chosen = CLATTN_ALGORITHM_STAGED;
+    if (matrix) {
+        clattn__text_add(&plan->why, "staged: scores or weights are outputs, and fused never holds them\n");
+    } else if (!clattn__choose_row(plan->context, CLATTN__ROLE_ATTENTION, params, &obstacles)) {
+        clattn__text_add(&plan->why, "staged: no fused kernel serves this device and shape:\n%s",
+                         obstacles.data ? obstacles.data : "");
+    } else {
+        *chosen = CLATTN_ALGORITHM_FUSED;
+        clattn__text_add(&plan->why, "fused: no %lld x %lld matrix is kept\n%s", (long long)params->attention.len_q,
+                         (long long)params->attention.len_kv, obstacles.data ? obstacles.data : "");
+    }
+    clattn__text_free(&obstacles);
+    return CLATTN_OK;
+}
+
+clattn_status clattn__attention_emit(clattn_plan *plan, const clattn_attention_desc *desc, const clattn__attention_operands *o) {
+    const clattn__params params = {.attention = make_params(desc, o)};
+    clattn_algorithm algorithm;
+    clattn_status status = choose_algorithm(plan, desc->algorithm, &params, wants_matrix(o), &algorithm);
+    if (status != CLATTN_OK) return status;
+    plan->algorithm = algorithm == CLATTN_ALGORITHM_FUSED ? "fused" : "staged";
+    return algorithm == CLATTN_ALGORITHM_FUSED ? emit_fused(plan, &params, o) : emit_staged(plan, &params, o);
+}
+
+static clattn_status attention_build(clattn_plan *plan) {
+    const clattn__attention_operands operands = {
+        .q = clattn__plan_operand(plan, CLATTN_TENSOR_Q),
+        .k = clattn__plan_operand(plan, CLATTN_TENSOR_K),
+        .v = clattn__plan_operand(plan, CLATTN_TENSOR_V),
+        .out = clattn__plan_operand(plan, CLATTN_TENSOR_OUT),
+        .lse = clattn__plan_operand(plan, CLATTN_TENSOR_LSE),
+        .scores = clattn__plan_operand(plan, CLATTN_TENSOR_SCORES),
+        .weights = clattn__plan_operand(plan, CLATTN_TENSOR_WEIGHTS),
+    };
+    return clattn__attention_emit(plan, &plan->desc.attention, &operands);
+}
+
+const clattn__operator clattn__operator_attention = {
+    .name = "attention",
+    .desc_size = sizeof(clattn_attention_desc),
+    .validate = attention_validate,
+    .reference = clattn__reference_attention,
+    .build = attention_build,
+};

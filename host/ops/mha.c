@@ -1,0 +1,169 @@
+/* mha: the whole attention layer, made of project_qkv's and attention's steps.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "../reference/reference.h"
+#include "ops.h"
+
+/* The layer's own attention as a descriptor: the options copied, the shapes those of its heads. */
+static clattn_attention_desc inner_attention(const clattn_mha_desc *d) {
+    const clattn_tensor *x_kv = d->x_kv.dtype == CLATTN_ABSENT ? &d->x : &d->x_kv;
+    const int64_t batch = d->x.size[0], len_q = d->x.size[2], len_kv = x_kv->size[2];
+    const int64_t head_dim = d->w_q.size[3] / d->heads_q, value_dim = d->w_v.size[3] / d->heads_kv;
+    return (clattn_attention_desc){
+        .struct_size = sizeof(clattn_attention_desc),
+        .q = clattn_tensor_blhd(CLATTN_F32, batch, d->heads_q, len_q, head_dim),
+        .k = clattn_tensor_blhd(CLATTN_F32, batch, d->heads_kv, len_kv, head_dim),
+        .v = clattn_tensor_blhd(CLATTN_F32, batch, d->heads_kv, len_kv, value_dim),
+        .out = clattn_tensor_blhd(CLATTN_F32, batch, d->heads_q, len_q, value_dim),
+        .weights = d->weights,
+        .has_scale = d->has_scale,
+        .scale = d->scale,
+        .causal = d->causal,
+        .align = d->align,
+        .past_len = d->past_len,
+        .offset = d->offset,
+        .algorithm = d->algorithm,
+    };
+}
+
+static clattn_status check_columns(clattn_plan *plan, clattn_tensor_id id, const clattn_tensor *w, const char *heads_name,
+                                   int64_t heads) {
+    clattn_status status = clattn__check_sizes(plan, clattn_tensor_name(id), w);
+    if (status == CLATTN_OK && w->size[3] % heads)
+        status = clattn__fail(plan->context, CLATTN_ERROR_SHAPE, "%s has %lld columns, no multiple of %s = %lld",
+                              clattn_tensor_name(id), (long long)w->size[3], heads_name, (long long)heads);
+    return status;
+}
+
+static clattn_status mha_check_heads(clattn_plan *plan, clattn_mha_desc *d) {
+    if (d->heads_kv == 0) d->heads_kv = d->heads_q;
+    if (d->heads_q < 1 || d->heads_kv < 1)
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "heads_q is %lld and heads_kv is %lld; both are at least 1",
+                            (long long)d->heads_q, (long long)d->heads_kv);
+    if (d->residual != 0 && d->residual != 1)
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "residual is %d; it is 0 or 1", d->residual);
+    if (d->residual && d->w_o.dtype == CLATTN_ABSENT)
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "residual is 1 and w_o is absent; the residual is added by the "
+                                                                  "output projection");
+    if (d->b_o.dtype != CLATTN_ABSENT && d->w_o.dtype == CLATTN_ABSENT)
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "b_o is given and w_o is absent");
+    clattn_status status = check_columns(plan, CLATTN_TENSOR_W_Q, &d->w_q, "heads_q", d->heads_q);
+    if (status == CLATTN_OK) status = check_columns(plan, CLATTN_TENSOR_W_K, &d->w_k, "heads_kv", d->heads_kv);
+    if (status == CLATTN_OK) status = check_columns(plan, CLATTN_TENSOR_W_V, &d->w_v, "heads_kv", d->heads_kv);
+    if (status == CLATTN_OK && d->w_o.dtype != CLATTN_ABSENT) status = clattn__check_sizes(plan, "w_o", &d->w_o);
+    return status;
+}
+
+static clattn_status mha_declare(clattn_plan *plan, const clattn_mha_desc *d) {
+    const clattn_tensor *x_kv = d->x_kv.dtype == CLATTN_ABSENT ? &d->x : &d->x_kv;
+    const int64_t batch = d->x.size[0], len_q = d->x.size[2], len_kv = x_kv->size[2], d_in = d->x.size[3], d_kv = x_kv->size[3];
+    const int64_t columns_q = d->w_q.size[3], columns_k = columns_q / d->heads_q * d->heads_kv, columns_v = d->w_v.size[3];
+    const int64_t merged = columns_v / d->heads_kv * d->heads_q;
+    const int64_t d_out = d->residual ? d_in : d->w_o.dtype == CLATTN_ABSENT ? merged : d->w_o.size[3];
+    const char *out_dim = d->residual ? "x's, for the residual" : "columns of w_o, or merged heads";
+    const clattn__shape shapes[] = {
+        {CLATTN_TENSOR_X, &d->x, {batch, 1, len_q, d_in}, false, false, "one head"},
+        {CLATTN_TENSOR_X_KV, &d->x_kv, {batch, 1, len_kv, d_kv}, true, false, "x's batch, one head"},
+        {CLATTN_TENSOR_W_Q, &d->w_q, {1, 1, d_in, columns_q}, false, false, "x's dim rows"},
+        {CLATTN_TENSOR_W_K, &d->w_k, {1, 1, d_kv, columns_k}, false, false, "x_kv's dim rows, w_q's head_dim times heads_kv"},
+        {CLATTN_TENSOR_W_V, &d->w_v, {1, 1, d_kv, columns_v}, false, false, "x_kv's dim rows"},
+        {CLATTN_TENSOR_W_O, &d->w_o, {1, 1, merged, d_out}, true, false, "heads_q * value_dim rows, out's dim columns"},
+        {CLATTN_TENSOR_B_Q, &d->b_q, {1, 1, 1, columns_q}, true, false, "one for each column of w_q"},
+        {CLATTN_TENSOR_B_K, &d->b_k, {1, 1, 1, columns_k}, true, false, "one for each column of w_k"},
+        {CLATTN_TENSOR_B_V, &d->b_v, {1, 1, 1, columns_v}, true, false, "one for each column of w_v"},
+        {CLATTN_TENSOR_B_O, &d->b_o, {1, 1, 1, d_out}, true, false, "one for each column of w_o"},
+        {CLATTN_TENSOR_OUT, &d->out, {batch, 1, len_q, d_out}, false, true, out_dim},
+        {CLATTN_TENSOR_WEIGHTS, &d->weights, {batch, d->heads_q, len_q, len_kv}, true, true, "heads_q maps of len_q by len_kv"},
+    };
+    const double products = (double)len_q * (double)d_in * (double)columns_q +
+                            (double)len_kv * (double)d_kv * (double)(columns_k + columns_v) +
+                            (d->w_o.dtype == CLATTN_ABSENT ? 0 : (double)len_q * (double)merged * (double)d_out);
+    plan->flops = 2 * (double)batch * products;
+    return clattn__declare(plan, shapes, sizeof shapes / sizeof *shapes);
+}
+
+static clattn_status mha_validate(clattn_plan *plan) {
+    clattn_mha_desc *d = &plan->desc.mha;
+    clattn_status status = clattn__check_sizes(plan, "x", &d->x);
+    if (status == CLATTN_OK && d->x_kv.dtype != CLATTN_ABSENT) status = clattn__check_sizes(plan, "x_kv", &d->x_kv);
+    if (status == CLATTN_OK) status = mha_check_heads(plan, d);
+    if (status == CLATTN_OK) status = mha_declare(plan, d);
+    if (status != CLATTN_OK) return status;
+
+    clattn_attention_desc inner = inner_attention(d);
+    status = clattn__attention_resolve(plan, &inner);
+    if (status != CLATTN_OK) return status;
+    d->has_scale = inner.has_scale;
+    d->scale = inner.scale;
+    d->align = inner.align;
+    d->past_len = inner.past_len;
+    d->offset = inner.offset;
+    plan->flops += 2 * ((double)inner.q.size[3] + (double)inner.v.size[3]) * clattn__attention_visible_pairs(&inner);
+    return CLATTN_OK;
+}
+
+/* (batch, 1, len, heads * dim) seen as (batch, heads, len, dim), and back: no element moves. */
+static clattn_tensor split_heads(clattn_tensor merged, int64_t heads) {
+    merged.size[1] = heads;
+    merged.size[3] /= heads;
+    merged.stride[1] = merged.size[3] * merged.stride[3];
+    return merged;
+}
+
+static clattn_tensor merge_heads(clattn_tensor split) { /* a packed BLHD view */
+    return clattn_tensor_blhd(split.dtype, split.size[0], 1, split.size[2], split.size[1] * split.size[3]);
+}
+
+static clattn_status project_in(clattn_plan *plan, clattn_tensor_id x, clattn_tensor_id w, clattn_tensor_id bias,
+                                clattn_tensor y_view, clattn__operand *y) {
+    clattn_status status = clattn__plan_scratch(plan, y_view, y);
+    if (status != CLATTN_OK) return status;
+    const clattn__project_operands o = {
+        .x = clattn__plan_operand(plan, x),
+        .w = clattn__plan_operand(plan, w),
+        .bias = clattn__plan_operand(plan, bias),
+        .y = *y,
+    };
+    return clattn__project_emit(plan, &o);
+}
+
+static clattn_status project_out(clattn_plan *plan, const clattn_mha_desc *d, const clattn__operand *heads) {
+    clattn__project_operands o = {
+        .x = {merge_heads(heads->view), heads->place},
+        .w = clattn__plan_operand(plan, CLATTN_TENSOR_W_O),
+        .bias = clattn__plan_operand(plan, CLATTN_TENSOR_B_O),
+        .y = clattn__plan_operand(plan, CLATTN_TENSOR_OUT),
+    };
+    if (d->residual) o.residual = clattn__plan_operand(plan, CLATTN_TENSOR_X);
+    return clattn__project_emit(plan, &o);
+}
+
+static clattn_status mha_build(clattn_plan *plan) {
+    const clattn_mha_desc *d = &plan->desc.mha;
+    const clattn_attention_desc inner = inner_attention(d);
+    const clattn_tensor_id kv = d->x_kv.dtype == CLATTN_ABSENT ? CLATTN_TENSOR_X : CLATTN_TENSOR_X_KV;
+    clattn__attention_operands o = {.weights = clattn__plan_operand(plan, CLATTN_TENSOR_WEIGHTS)};
+    clattn_status status = project_in(plan, CLATTN_TENSOR_X, CLATTN_TENSOR_W_Q, CLATTN_TENSOR_B_Q, inner.q, &o.q);
+    if (status == CLATTN_OK) status = project_in(plan, kv, CLATTN_TENSOR_W_K, CLATTN_TENSOR_B_K, inner.k, &o.k);
+    if (status == CLATTN_OK) status = project_in(plan, kv, CLATTN_TENSOR_W_V, CLATTN_TENSOR_B_V, inner.v, &o.v);
+    /* Three launches that do not wait for one another count as one step of the chain. */
+    plan->dependent_steps = plan->launches ? 1 : 0;
+    if (d->w_o.dtype == CLATTN_ABSENT) {
+        o.out = clattn__plan_operand(plan, CLATTN_TENSOR_OUT);
+        o.out.view = split_heads(o.out.view, d->heads_q);
+    } else if (status == CLATTN_OK) {
+        status = clattn__plan_scratch(plan, inner.out, &o.out);
+    }
+    if (status == CLATTN_OK) status = clattn__attention_emit(plan, &inner, &o);
+    if (status == CLATTN_OK && d->w_o.dtype != CLATTN_ABSENT) status = project_out(plan, d, &o.out);
+    return status;
+}
+
+const clattn__operator clattn__operator_mha = {
+    .name = "mha",
+    .desc_size = sizeof(clattn_mha_desc),
+    .validate = mha_validate,
+    .reference = clattn__reference_mha,
+    .build = mha_build,
+};

@@ -1,0 +1,99 @@
+/* project_qkv: Q, K and V from X in one call.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "../reference/reference.h"
+#include "ops.h"
+
+clattn_status clattn__project_emit(clattn_plan *plan, const clattn__project_operands *o) {
+    const clattn__params params = {.project = {
+        .x = clattn__strides(&o->x.view),
+        .w = clattn__strides(&o->w.view),
+        .y = clattn__strides(&o->y.view),
+        .residual = clattn__strides(&o->residual.view),
+        .batch = o->x.view.size[0],
+        .len = o->x.view.size[2],
+        .depth = o->w.view.size[2],
+        .columns = o->w.view.size[3],
+        .dim = o->y.view.size[3],
+        .bias_stride = clattn__strides(&o->bias.view).d,
+        .has_bias = o->bias.view.dtype != CLATTN_ABSENT,
+        .has_residual = o->residual.view.dtype != CLATTN_ABSENT,
+    }};
+    const clattn__place buffers[] = {o->x.place, o->w.place, o->bias.place, o->residual.place, o->y.place};
+    return clattn__plan_step(plan, CLATTN__ROLE_PROJECT, buffers, &params, 1);
+}
+
+/* One of q, k, v: which tensors it is made of. */
+typedef struct product {
+    clattn_tensor_id x, w, bias, y;
+} product;
+
+static const product products[3] = {
+    {CLATTN_TENSOR_X, CLATTN_TENSOR_W_Q, CLATTN_TENSOR_B_Q, CLATTN_TENSOR_Q},
+    {CLATTN_TENSOR_X_KV, CLATTN_TENSOR_W_K, CLATTN_TENSOR_B_K, CLATTN_TENSOR_K},
+    {CLATTN_TENSOR_X_KV, CLATTN_TENSOR_W_V, CLATTN_TENSOR_B_V, CLATTN_TENSOR_V},
+};
+
+static clattn_status declare_product(clattn_plan *plan, const product *ids, const clattn_tensor *x, const clattn_tensor *w,
+                                     const clattn_tensor *bias, const clattn_tensor *y) {
+    const char *w_name = clattn_tensor_name(ids->w), *y_name = clattn_tensor_name(ids->y);
+    if (w->dtype == CLATTN_ABSENT && y->dtype == CLATTN_ABSENT && bias->dtype == CLATTN_ABSENT) return CLATTN_OK;
+    clattn_status status = clattn__check_sizes(plan, w_name, w);
+    if (status == CLATTN_OK) status = clattn__check_sizes(plan, y_name, y);
+    if (status != CLATTN_OK) return status;
+    const int64_t columns = w->size[3];
+    if (y->size[1] * y->size[3] != columns)
+        return clattn__fail(plan->context, CLATTN_ERROR_SHAPE, "%s has %lld heads of %lld and %s has %lld columns", y_name,
+                            (long long)y->size[1], (long long)y->size[3], w_name, (long long)columns);
+    const clattn__shape shapes[] = {
+        {ids->w, w, {1, 1, x->size[3], columns}, false, false, "x's dim rows"},
+        {ids->bias, bias, {1, 1, 1, columns}, true, false, "one for each column of the weight"},
+        {ids->y, y, {x->size[0], y->size[1], x->size[2], y->size[3]}, false, true, "x's batch and len"},
+    };
+    plan->flops += 2.0 * (double)x->size[0] * (double)x->size[2] * (double)x->size[3] * (double)columns;
+    return clattn__declare(plan, shapes, sizeof shapes / sizeof *shapes);
+}
+
+static clattn_status project_qkv_validate(clattn_plan *plan) {
+    const clattn_project_qkv_desc *d = &plan->desc.project_qkv;
+    const clattn_tensor *x_kv = d->x_kv.dtype == CLATTN_ABSENT ? &d->x : &d->x_kv;
+    const clattn__shape inputs[] = {
+        {CLATTN_TENSOR_X, &d->x, {d->x.size[0], 1, d->x.size[2], d->x.size[3]}, false, false, "one head"},
+        {CLATTN_TENSOR_X_KV, &d->x_kv, {d->x.size[0], 1, d->x_kv.size[2], d->x_kv.size[3]}, true, false, "x's batch, one head"},
+    };
+    clattn_status status = clattn__declare(plan, inputs, sizeof inputs / sizeof *inputs);
+    if (status == CLATTN_OK) status = declare_product(plan, &products[0], &d->x, &d->w_q, &d->b_q, &d->q);
+    if (status == CLATTN_OK) status = declare_product(plan, &products[1], x_kv, &d->w_k, &d->b_k, &d->k);
+    if (status == CLATTN_OK) status = declare_product(plan, &products[2], x_kv, &d->w_v, &d->b_v, &d->v);
+    if (status == CLATTN_OK && d->q.dtype == CLATTN_ABSENT && d->k.dtype == CLATTN_ABSENT && d->v.dtype == CLATTN_ABSENT)
+        status = clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "none of q, k and v is given; at least one is needed");
+    return status;
+}
+
+static clattn_status project_qkv_build(clattn_plan *plan) {
+    plan->algorithm = "project";
+    for (int n = 0; n < 3; n++) {
+        clattn__project_operands o = {
+            .x = clattn__plan_operand(plan, products[n].x),
+            .w = clattn__plan_operand(plan, products[n].w),
+            .bias = clattn__plan_operand(plan, products[n].bias),
+            .y = clattn__plan_operand(plan, products[n].y),
+        };
+        if (o.y.place.where == CLATTN__NOWHERE) continue;
+        if (o.x.place.where == CLATTN__NOWHERE) o.x = clattn__plan_operand(plan, CLATTN_TENSOR_X);
+        clattn_status status = clattn__project_emit(plan, &o);
+        if (status != CLATTN_OK) return status;
+    }
+    /* The products do not wait for one another. */
+    plan->dependent_steps = plan->launches ? 1 : 0;
+    return CLATTN_OK;
+}
+
+const clattn__operator clattn__operator_project_qkv = {
+    .name = "project_qkv",
+    .desc_size = sizeof(clattn_project_qkv_desc),
+    .validate = project_qkv_validate,
+    .reference = clattn__reference_project_qkv,
+    .build = project_qkv_build,
+};

@@ -1,0 +1,31 @@
+/* Check tensors against the sizes that an operator wants, and declare them in its plan.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "ops.h"
+
+static const char *const dim_names[4] = {"batch", "heads", "len", "dim"};
+
+clattn_status clattn__check_sizes(clattn_plan *plan, const char *name, const clattn_tensor *tensor) {
+    if (tensor->dtype == CLATTN_ABSENT) return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "%s is missing", name);
+    return clattn__tensor_check(plan->context, name, tensor);
+}
+
+static clattn_status declare_one(clattn_plan *plan, const clattn__shape *shape) {
+    const char *name = clattn_tensor_name(shape->id);
+    if (shape->tensor->dtype == CLATTN_ABSENT && shape->optional) return CLATTN_OK;
+    clattn_status status = clattn__check_sizes(plan, name, shape->tensor);
+    if (status != CLATTN_OK) return status;
+    for (int d = 0; d < 4; d++)
+        if (shape->tensor->size[d] != shape->size[d])
+            return clattn__fail(plan->context, CLATTN_ERROR_SHAPE, "%s: %s is %lld and must be %lld (%s)", name, dim_names[d],
+                                (long long)shape->tensor->size[d], (long long)shape->size[d], shape->what);
+    return shape->output ? clattn__plan_output(plan, shape->id, shape->tensor)
+                         : clattn__plan_input(plan, shape->id, shape->tensor);
+}
+
+clattn_status clattn__declare(clattn_plan *plan, const clattn__shape *shapes, size_t count) {
+    clattn_status status = CLATTN_OK;
+    for (size_t n = 0; n < count && status == CLATTN_OK; n++) status = declare_one(plan, &shapes[n]);
+    return status;
+}
