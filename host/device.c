@@ -161,14 +161,15 @@ static clattn_status open_searched(clattn_context *context, const wish *wish, cl
     return status;
 }
 
+/* Replace the error of the open function, which becomes part of it, by one that lists what is there. */
 static clattn_status no_such_device(clattn_context *context, const char *asked, const clattn__device *devices, size_t count) {
     clattn__text text = {0};
+    clattn__text_add(&text, "device \"%s\" is not here", asked);
+    if (context->error) clattn__text_add(&text, ": %s", context->error);
+    clattn__text_add(&text, "\n%sHere are:", context->why.data ? context->why.data : "");
     for (size_t n = 0; n < count; n++)
-        clattn__text_add(&text, "%s%s%s%s", n ? "; " : "", devices[n].info.id, devices[n].info.problem[0] ? ": " : "",
-                         devices[n].info.problem);
-    clattn_status status = clattn__fail(context, CLATTN_ERROR_DEVICE, "device \"%s\" is not here. %sHere are: %s", asked,
-                                        context->why.data ? context->why.data : "",
-                                        text.data ? text.data : "none");
+        if (!devices[n].info.problem[0]) clattn__text_add(&text, " %s", devices[n].info.id);
+    clattn_status status = clattn__fail(context, CLATTN_ERROR_DEVICE, "%s", text.data ? text.data : asked);
     clattn__text_free(&text);
     return status;
 }
@@ -206,6 +207,7 @@ clattn_status clattn_context_create(const clattn_context_options *given, clattn_
     if (status != CLATTN_OK) return status;
     const char *asked = options.device ? options.device : getenv("CLATTN_DEVICE");
     if (!asked || !*asked) asked = "auto";
+    if (options.error && options.error_size) options.error[0] = 0;
     clattn_context *context = clattn__context_new(&options);
     if (!context) return clattn__context_give_up(NULL, &options, CLATTN_ERROR_MEMORY, "no memory for a context");
     wish wish;
