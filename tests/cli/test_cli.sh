@@ -35,6 +35,9 @@ good() {
     [ ! -s stderr ] || failed "clattn $*: said $(cat stderr)"
 }
 
+# prints WORDS: the last command did, on stdout
+prints() { grep -qF -- "$1" stdout || failed "\"$1\" is not in what was printed: $(head -n 5 stdout)"; }
+
 # bad CODE WORDS ARGUMENT ...: it fails with one sentence that holds the words and leaves no file in out/
 bad() {
     local code=$1 words=$2
@@ -82,14 +85,14 @@ raw() {
 
 # ---- help, version, mistakes in the command itself
 good
-grep -q attend stdout || failed "clattn alone does not list attend"
+prints attend
 good help
 good --help
 good --version
 grep -qE '^clattn [0-9]+\.[0-9]+\.[0-9]+$' stdout || failed "--version prints $(cat stdout)"
 for command in attend mha project rnn lstm devices bench; do
     good help $command
-    grep -q "^usage: clattn $command" stdout || failed "help $command prints $(head -n 1 stdout)"
+    prints "usage: clattn $command"
     [ "$(awk 'length > 80' stdout | wc -l)" -eq 0 ] || failed "help $command is wider than 80 columns"
     cp stdout help
     good $command --help
@@ -170,7 +173,8 @@ good attend --q three.npy --k empty.npy --v empty.npy --out o2.npy --lse l2.npy
 near l2.npy -inf -inf -inf
 good attend --q empty.npy --k three.npy --v three.npy --out o2.npy
 head_is o2.npy "float32 C (0, 5)"
-good attend --q /dev/stdin --k three.npy --v three.npy --out /dev/null <three.npy
+cp three.npy query.npy
+good attend --q /dev/stdin --k three.npy --v three.npy --out /dev/null <query.npy
 
 # ---- mha and project agree with attend
 make x.npy f4 C 4 6 10
@@ -245,15 +249,18 @@ grep -q "^clattn attend: .*opencl:99:99" stderr || failed "a device that is not 
 [ -z "$(ls -A out)" ] || failed "a device that is not there leaves $(ls -A out)"
 rm -r out
 good devices
-grep -q "native" stdout && grep -q "auto picks" stdout || failed "devices prints $(cat stdout)"
+prints "native"
+prints "* auto picks"
 
 # ---- JSON, or the sentence that says why there is none
 "$program" devices --json - >stdout 2>stderr
 case $? in
 0)
-    [ "$(head -c 1 stdout)" = "{" ] && grep -q '"auto"' stdout || failed "devices --json - prints $(head -n 3 stdout)"
+    [ "$(head -c 1 stdout)" = "{" ] || failed "devices --json - prints $(head -n 3 stdout)"
+    prints '"auto":'
     run 0 attend --q three.npy --k three.npy --v three.npy --out o.npy --explain --json -
-    [ "$(head -c 1 stdout)" = "{" ] && grep -q '"workspace_bytes"' stdout || failed "attend --json - prints $(head -n 3 stdout)"
+    [ "$(head -c 1 stdout)" = "{" ] || failed "attend --json - prints $(head -n 3 stdout)"
+    prints '"workspace_bytes":'
     [ -s stderr ] || failed "--explain is lost beside --json -"
     good attend --q three.npy --k three.npy --v three.npy --out o.npy --json o.json
     grep -q '"reference"' o.json || failed "--json o.json holds $(cat o.json)"
