@@ -51,6 +51,7 @@ static int check_paths(const job *job) {
 /* The alternative number `form` of "ld|hld|bhld", its length in *rank; the only one of a list of one; NULL past the last. */
 static const char *alternative(const char *axes, int form, int *rank) {
     bool only = strchr(axes, '|') == NULL;
+    *rank = 0;
     for (; !only && form > 0; form--) {
         axes = strchr(axes, '|');
         if (axes == NULL) return NULL;
@@ -174,8 +175,7 @@ static char *plan_text(const clattn_plan *plan) {
 
 static int fail_status(const job *job, clattn_status status) {
     char *detail = context_text(job->context, clattn_context_error);
-    bool said = detail != NULL && *detail != '\0';
-    int exit_code = cli_fail(job->command->name, cli_exit_code(status), "%s", said ? detail : clattn_status_text(status));
+    int exit_code = cli_fail_status(job->command->name, status, detail);
     free(detail);
     return exit_code;
 }
@@ -190,8 +190,7 @@ int job_open(job *job) {
     options.error = error;
     options.error_size = sizeof error;
     clattn_status status = clattn_context_create(&options, &job->context);
-    if (status == CLATTN_OK) return CLI_SUCCESS;
-    return cli_fail(job->command->name, cli_exit_code(status), "%s", *error != '\0' ? error : clattn_status_text(status));
+    return status == CLATTN_OK ? CLI_SUCCESS : cli_fail_status(job->command->name, status, error);
 }
 
 /* Memory for the outputs. Their sizes were checked when the plan was made. */
