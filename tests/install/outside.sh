@@ -29,6 +29,20 @@ try_prefix() {
     [[ ! -x $build/clattn ]] || "$prefix/bin/clattn" --version
 }
 
+# The manual page names every command of the program, and every option of those that work on files.
+try_manual() {
+    local program=$build/clattn command option page=$prefix/share/man/man1/clattn.1
+    [[ -x $program ]] || skip 'the program is not built'
+    sed 's/\\-/-/g' "$page" >page
+    for command in $("$program" help | awk '/^  [a-z]+ / && $1 != "clattn" { print $1 }'); do
+        grep -qw -- "$command" page || fail "not in the manual page: $command"
+        [[ $command != bench && $command != help ]] || continue
+        for option in $("$program" "$command" --help | grep -oE '^ +--[a-z0-9-]+' | grep -vx -e ' *--help'); do
+            grep -qw -e "$option" page || fail "not in the manual page: $command $option"
+        done
+    done
+}
+
 # Exported are the functions of the headers, and nothing else.
 try_symbols() {
     need nm
