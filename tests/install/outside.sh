@@ -33,12 +33,12 @@ try_prefix() {
 try_manual() {
     local program=$build/clattn command option page=$prefix/share/man/man1/clattn.1
     [[ -x $program ]] || skip 'the program is not built'
-    sed 's/\\-/-/g' "$page" >page
+    sed 's/\\-/-/g' "$page" >text
     for command in $("$program" help | awk '/^  [a-z]+ / && $1 != "clattn" { print $1 }'); do
-        grep -qw -- "$command" page || fail "not in the manual page: $command"
+        grep -qw -- "$command" text || fail "not in the manual page: $command"
         [[ $command != bench && $command != help ]] || continue
         for option in $("$program" "$command" --help | grep -oE '^ +--[a-z0-9-]+' | grep -vx -e ' *--help'); do
-            grep -qw -e "$option" page || fail "not in the manual page: $command $option"
+            grep -qw -e "$option" text || fail "not in the manual page: $command $option"
         done
     done
 }
