@@ -1,0 +1,277 @@
+/* OpenCL platforms and devices, described for the device list and the kernel table.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Drivers misbehave in every way: whatever fails here becomes an entry with a problem in words, and the rest is listed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl.h"
+
+#define PLATFORM_NOT_FOUND (-1001) /* CL_PLATFORM_NOT_FOUND_KHR: the loader knows no driver */
+
+/* ---- enumeration --------------------------------------------------------------------------------------------------- */
+
+cl_int clattn__opencl_platforms(const clattn__opencl_api *api, cl_platform_id **platforms, cl_uint *count) {
+    *platforms = NULL;
+    *count = 0;
+    cl_int code = api->GetPlatformIDs(0, NULL, count);
+    if (code == CL_SUCCESS && *count == 0) code = PLATFORM_NOT_FOUND;
+    if (code != CL_SUCCESS) return code;
+    *platforms = calloc(*count, sizeof **platforms);
+    if (!*platforms) return CL_OUT_OF_HOST_MEMORY;
+    code = api->GetPlatformIDs(*count, *platforms, NULL);
+    if (code != CL_SUCCESS) free(*platforms), *platforms = NULL;
+    return code;
+}
+
+cl_int clattn__opencl_devices(const clattn__opencl_api *api, cl_platform_id platform, cl_device_id **devices, cl_uint *count) {
+    *devices = NULL;
+    *count = 0;
+    cl_int code = api->GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, count);
+    if (code == CL_SUCCESS && *count == 0) code = CL_DEVICE_NOT_FOUND;
+    if (code != CL_SUCCESS) return code;
+    *devices = calloc(*count, sizeof **devices);
+    if (!*devices) return CL_OUT_OF_HOST_MEMORY;
+    code = api->GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, *count, *devices, NULL);
+    if (code != CL_SUCCESS) free(*devices), *devices = NULL;
+    return code;
+}
+
+/* ---- questions to a device: what it does not answer is 0 or "" ------------------------------------------------------- */
+
+/* The whole text, for the caller to free; NULL when there is none. */
+static char *device_text(const clattn__opencl_api *api, cl_device_id device, cl_device_info what) {
+    size_t size = 0;
+    if (api->GetDeviceInfo(device, what, 0, NULL, &size) != CL_SUCCESS || size == 0) return NULL;
+    char *text = calloc(size + 1, 1);
+    if (text && api->GetDeviceInfo(device, what, size, text, NULL) == CL_SUCCESS) return text;
+    free(text);
+    return NULL;
+}
+
+static void copy_device_text(const clattn__opencl_api *api, cl_device_id device, cl_device_info what, char *out, size_t size) {
+    char *text = device_text(api, device, what);
+    clattn__text_copy(text ? text + strspn(text, " ") : NULL, out, size);
+    free(text);
+}
+
+static void copy_platform_name(const clattn__opencl_api *api, cl_platform_id platform, char *out, size_t size) {
+    char text[256];
+    size_t length = 0;
+    const cl_int code = api->GetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof text, text, &length);
+    clattn__text_copy(code == CL_SUCCESS && length > 0 ? text : NULL, out, size);
+}
+
+static cl_uint device_uint(const clattn__opencl_api *api, cl_device_id device, cl_device_info what) {
+    cl_uint value = 0;
+    return api->GetDeviceInfo(device, what, sizeof value, &value, NULL) == CL_SUCCESS ? value : 0;
+}
+
+static cl_ulong device_ulong(const clattn__opencl_api *api, cl_device_id device, cl_device_info what) {
+    cl_ulong value = 0;
+    return api->GetDeviceInfo(device, what, sizeof value, &value, NULL) == CL_SUCCESS ? value : 0;
+}
+
+static size_t device_size(const clattn__opencl_api *api, cl_device_id device, cl_device_info what) {
+    size_t value = 0;
+    return api->GetDeviceInfo(device, what, sizeof value, &value, NULL) == CL_SUCCESS ? value : 0;
+}
+
+/* ---- description --------------------------------------------------------------------------------------------------- */
+
+static bool has_word(const char *words, const char *word) {
+    const size_t length = strlen(word);
+    for (const char *at = words; at && (at = strstr(at, word)); at += length) {
+        const bool starts = at == words || at[-1] == ' ', ends = at[length] == 0 || at[length] == ' ';
+        if (starts && ends) return true;
+    }
+    return false;
+}
+
+static bool device_version(const clattn__opencl_api *api, cl_device_id device, cl_device_info what, const char *format,
+                           int *major, int *minor) {
+    char *text = device_text(api, device, what);
+    const bool found = text && sscanf(text, format, major, minor) == 2;
+    free(text);
+    return found;
+}
+
+static void describe_features(const clattn__opencl_api *api, cl_device_id device, char *out, size_t size) {
+    static const struct {
+        const char *extension, *word;
+    } features[] = {
+        {"cl_khr_fp16", "fp16"},
+        {"cl_khr_fp64", "fp64"},
+        {"cl_khr_subgroups", "subgroups"},
+        {"cl_intel_subgroups", "subgroups (Intel)"},
+    };
+    char *extensions = device_text(api, device, CL_DEVICE_EXTENSIONS);
+    clattn__text text = {0};
+    int major, minor;
+    if (device_version(api, device, CL_DEVICE_VERSION, "OpenCL %d.%d", &major, &minor))
+        clattn__text_add(&text, "OpenCL %d.%d", major, minor);
+    if (device_version(api, device, CL_DEVICE_OPENCL_C_VERSION, "OpenCL C %d.%d", &major, &minor))
+        clattn__text_add(&text, ", OpenCL C %d.%d", major, minor);
+    for (size_t n = 0; n < sizeof features / sizeof *features; n++)
+        if (has_word(extensions, features[n].extension)) clattn__text_add(&text, ", %s", features[n].word);
+    clattn__text_copy(text.data, out, size);
+    clattn__text_free(&text);
+    free(extensions);
+}
+
+/* Rows exist for 4, 8 and 16 floats; the compiler splits what is wider than the hardware. */
+static int row_width(cl_uint native_width) { return native_width >= 16 ? 16 : native_width >= 8 ? 8 : 4; }
+
+static clattn_device_kind device_kind(cl_device_type type) {
+    if (type & CL_DEVICE_TYPE_GPU) return CLATTN_DEVICE_OPENCL_GPU;
+    return type & CL_DEVICE_TYPE_CPU ? CLATTN_DEVICE_OPENCL_CPU : CLATTN_DEVICE_OPENCL_OTHER;
+}
+
+/* Why the device cannot run our kernels, or "". */
+static void describe_problem(const clattn__opencl_api *api, cl_device_id device, const clattn__device *described, char *out,
+                             size_t size) {
+    const size_t params = sizeof(clattn__params);
+    int major = 0, minor = 0;
+    if (!device_version(api, device, CL_DEVICE_VERSION, "OpenCL %d.%d", &major, &minor))
+        snprintf(out, size, "it does not say which OpenCL it speaks");
+    else if (major < 1 || (major == 1 && minor < 2))
+        snprintf(out, size, "it speaks OpenCL %d.%d; the kernels need 1.2", major, minor);
+    else if (!device_uint(api, device, CL_DEVICE_AVAILABLE))
+        snprintf(out, size, "its driver reports it as not available");
+    else if (!device_uint(api, device, CL_DEVICE_COMPILER_AVAILABLE))
+        snprintf(out, size, "its driver has no compiler");
+    else if (!device_uint(api, device, CL_DEVICE_ENDIAN_LITTLE))
+        snprintf(out, size, "it is big-endian");
+    else if (described->max_params_bytes < params)
+        snprintf(out, size, "it takes %zu bytes of kernel arguments; the kernels need %zu", described->max_params_bytes, params);
+    else
+        out[0] = 0;
+}
+
+void clattn__opencl_describe(const clattn__opencl_api *api, cl_device_id device, clattn__device *out) {
+    cl_platform_id platform = NULL;
+    cl_device_type type = 0;
+    memset(out, 0, sizeof *out);
+    clattn_device_info *info = &out->info;
+    info->struct_size = sizeof *info;
+    if (api->GetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, NULL) != CL_SUCCESS) type = 0;
+    info->kind = device_kind(type);
+    copy_device_text(api, device, CL_DEVICE_NAME, info->name, sizeof info->name);
+    copy_device_text(api, device, CL_DRIVER_VERSION, info->driver, sizeof info->driver);
+    if (api->GetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL) == CL_SUCCESS)
+        copy_platform_name(api, platform, info->platform, sizeof info->platform);
+    describe_features(api, device, info->features, sizeof info->features);
+    info->compute_units = device_uint(api, device, CL_DEVICE_MAX_COMPUTE_UNITS);
+    info->clock_mhz = device_uint(api, device, CL_DEVICE_MAX_CLOCK_FREQUENCY);
+    info->local_bytes = device_ulong(api, device, CL_DEVICE_LOCAL_MEM_SIZE);
+    info->global_bytes = device_ulong(api, device, CL_DEVICE_GLOBAL_MEM_SIZE);
+    info->max_alloc_bytes = device_ulong(api, device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    info->max_work_group = device_size(api, device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+    info->vector_width = device_uint(api, device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
+
+    out->vector_width = row_width((cl_uint)info->vector_width);
+    out->max_work_group = info->max_work_group;
+    out->local_bytes = info->local_bytes;
+    out->max_params_bytes = device_size(api, device, CL_DEVICE_MAX_PARAMETER_SIZE);
+    describe_problem(api, device, out, info->problem, sizeof info->problem);
+    out->has_gpu_family = !info->problem[0];
+    out->has_cpu_family = !info->problem[0] && info->kind == CLATTN_DEVICE_OPENCL_CPU;
+}
+
+/* ---- the list ------------------------------------------------------------------------------------------------------ */
+
+typedef struct device_list {
+    clattn__device *data;
+    size_t count;
+} device_list;
+
+static clattn__device *list_add(device_list *list) {
+    clattn__device *data = realloc(list->data, (list->count + 1) * sizeof *data);
+    if (!data) return NULL;
+    list->data = data;
+    clattn__device *added = &data[list->count++];
+    memset(added, 0, sizeof *added);
+    added->info.struct_size = sizeof added->info;
+    added->info.kind = CLATTN_DEVICE_OPENCL_OTHER;
+    return added;
+}
+
+static clattn_status list_platform(const clattn__opencl_api *api, cl_platform_id platform, cl_uint index, device_list *list) {
+    cl_device_id *devices = NULL;
+    cl_uint count = 0;
+    const cl_int code = clattn__opencl_devices(api, platform, &devices, &count);
+    if (code != CL_SUCCESS) {
+        clattn__device *entry = list_add(list);
+        if (!entry) return CLATTN_ERROR_MEMORY;
+        snprintf(entry->info.id, sizeof entry->info.id, "opencl:%u", index);
+        copy_platform_name(api, platform, entry->info.platform, sizeof entry->info.platform);
+        if (code == CL_DEVICE_NOT_FOUND)
+            snprintf(entry->info.problem, sizeof entry->info.problem, "the platform has no device");
+        else
+            snprintf(entry->info.problem, sizeof entry->info.problem, "the platform does not list its devices: %s (%d)",
+                     clattn__opencl_code(code), code);
+        return CLATTN_OK;
+    }
+    clattn_status status = CLATTN_OK;
+    for (cl_uint d = 0; d < count && status == CLATTN_OK; d++) {
+        clattn__device *entry = list_add(list);
+        if (entry) {
+            clattn__opencl_describe(api, devices[d], entry);
+            snprintf(entry->info.id, sizeof entry->info.id, "opencl:%u:%u", index, d);
+        } else {
+            status = CLATTN_ERROR_MEMORY;
+        }
+    }
+    free(devices);
+    return status;
+}
+
+static clattn_status list_platforms(const clattn__opencl_api *api, device_list *list) {
+    cl_platform_id *platforms = NULL;
+    cl_uint count = 0;
+    const cl_int code = clattn__opencl_platforms(api, &platforms, &count);
+    if (code != CL_SUCCESS) {
+        clattn__device *entry = list_add(list);
+        if (!entry) return CLATTN_ERROR_MEMORY;
+        snprintf(entry->info.id, sizeof entry->info.id, "opencl");
+        if (code == PLATFORM_NOT_FOUND)
+            snprintf(entry->info.problem, sizeof entry->info.problem, "OpenCL is installed, but no driver for it that loads");
+        else
+            snprintf(entry->info.problem, sizeof entry->info.problem, "OpenCL does not list its platforms: %s (%d)",
+                     clattn__opencl_code(code), code);
+        return CLATTN_OK;
+    }
+    clattn_status status = CLATTN_OK;
+    for (cl_uint p = 0; p < count && status == CLATTN_OK; p++) status = list_platform(api, platforms[p], p, list);
+    free(platforms);
+    return status;
+}
+
+clattn_status clattn__opencl_list(clattn__device **devices, size_t *count) {
+    clattn__opencl_api api;
+    device_list list = {0};
+    char why[200];
+    clattn_status status = CLATTN_OK;
+    if (clattn__opencl_load(&api, why, sizeof why)) {
+        status = list_platforms(&api, &list);
+        clattn__opencl_unload(&api);
+    } else {
+        clattn__device *entry = list_add(&list);
+        if (entry) {
+            snprintf(entry->info.id, sizeof entry->info.id, "opencl");
+            snprintf(entry->info.problem, sizeof entry->info.problem, "no OpenCL on this machine: %s", why);
+        } else {
+            status = CLATTN_ERROR_MEMORY;
+        }
+    }
+    if (status != CLATTN_OK) {
+        free(list.data);
+        return status;
+    }
+    *devices = list.data;
+    *count = list.count;
+    return CLATTN_OK;
+}

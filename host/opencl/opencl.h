@@ -1,0 +1,82 @@
+/* What the files of the OpenCL backend share. device.c calls what internal.h declares.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *   loader.c    libOpenCL, found at run time         program.c   rows to kernels, built once a context
+ *   devices.c   platforms and devices in words       launch.c    a plan's steps on a queue
+ *   context.c   contexts, ours and the caller's      host_run.c  a run on host memory
+ *   clblast.c   CLBlast, found at run time           enqueue.c   a run on the caller's queue and buffers
+ */
+#ifndef CLATTN_OPENCL_OPENCL_H
+#define CLATTN_OPENCL_OPENCL_H
+
+#include "../internal.h"
+#include "clattn/clattn_opencl.h"
+#include "clblast.h"
+#include "loader.h"
+
+/* ---- state --------------------------------------------------------------------------------------------------------- */
+
+/* context->state */
+typedef struct clattn__opencl {
+    clattn__opencl_api api;
+    cl_device_id device;
+    cl_context cl;
+    bool in_place; /* kernels work on host memory itself */
+    clattn__clblast clblast;
+    pthread_mutex_t lock;                   /* the members below */
+    struct clattn__opencl_program *programs; /* a list */
+    cl_command_queue queue;                 /* in order, for host memory; made at the first such run */
+} clattn__opencl;
+
+/* plan->state, from the first run */
+typedef struct clattn__opencl_plan {
+    cl_mem workspace;   /* the plan's own, */
+    cl_event last_user; /* and the last launch that used it */
+    struct {
+        cl_mem mem;
+        size_t size;
+    } buffers[CLATTN_TENSOR_COUNT]; /* what host memory is copied to and from */
+    void *staging;                  /* outputs on their way to scattered places */
+    size_t staging_size;
+} clattn__opencl_plan;
+
+extern const clattn__backend clattn__backend_opencl;
+
+static inline clattn__opencl *clattn__opencl_of(const clattn_context *context) { return context->state; }
+
+/* `call` returned `code`: an error text that names both, and MEMORY or OPENCL. */
+clattn_status clattn__opencl_fail(clattn_context *, const char *call, cl_int code);
+
+/* ---- devices.c ----------------------------------------------------------------------------------------------------- */
+
+/* Lists that the caller frees; a code of CL_SUCCESS comes with count > 0. */
+cl_int clattn__opencl_platforms(const clattn__opencl_api *, cl_platform_id **platforms, cl_uint *count);
+cl_int clattn__opencl_devices(const clattn__opencl_api *, cl_platform_id, cl_device_id **devices, cl_uint *count);
+/* Fill all of *out but info.id. */
+void clattn__opencl_describe(const clattn__opencl_api *, cl_device_id, clattn__device *out);
+
+/* ---- program.c ----------------------------------------------------------------------------------------------------- */
+
+/* The kernel of a step, for the caller to release. Errors: BUILD (with the log; or the device's limits do not hold it),
+ * OPENCL, MEMORY. */
+clattn_status clattn__opencl_kernel(clattn_context *, const clattn__step *, cl_kernel *);
+void clattn__opencl_programs_free(clattn__opencl *);
+
+/* ---- launch.c ------------------------------------------------------------------------------------------------------ */
+
+/* The plan's state, made if need be. NULL, with the error text set, when there is no memory. */
+clattn__opencl_plan *clattn__opencl_plan_state(clattn_plan *);
+/* Put the plan's own workspace in *bound, and in *after what a run in it has to wait for: the last run that did, NULL if none
+ * is under way. state->last_user keeps it. */
+clattn_status clattn__opencl_own_workspace(clattn_plan *, clattn_cl_arg *bound, cl_event *after);
+/* Enqueue the steps behind the wait list. bound[id] says where tensor id lies. *last receives the event of the last launch made,
+ * even on failure (NULL if there was none), and is the caller's to release. */
+clattn_status clattn__opencl_launch(clattn_plan *, cl_command_queue, const clattn_cl_arg bound[CLATTN_TENSOR_COUNT],
+                                    cl_uint wait_count, const cl_event *wait_list, cl_event *last);
+
+/* ---- host_run.c ---------------------------------------------------------------------------------------------------- */
+
+clattn_status clattn__opencl_run(clattn_plan *, void *const tensors[CLATTN_TENSOR_COUNT]);
+
+#endif

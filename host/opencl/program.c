@@ -1,0 +1,159 @@
+/* Kernel rows to kernels: programs built lazily, once for each context, source and set of macros.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * -cl-mad-enable is all the freedom that the compiler gets: -cl-fast-relaxed-math would break infinities and the exponential's
+ * rounding trick.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl.h"
+
+typedef struct clattn__opencl_program {
+    struct clattn__opencl_program *next;
+    const char *source; /* path, of the row */
+    char *options;
+    cl_program program;
+} cached_program;
+
+/* ---- options ------------------------------------------------------------------------------------------------------- */
+
+/* Few sizes, so that shapes share programs: private and local arrays are as large as these say. */
+static int dim_bucket(i32 dim) {
+    static const int buckets[] = {64, 128, 256, CLATTN__HEAD_DIM_MAX};
+    size_t n = 0;
+    while (n + 1 < sizeof buckets / sizeof *buckets && buckets[n] < dim) n++;
+    return buckets[n];
+}
+
+static void add_options(clattn__text *options, const clattn__step *step) {
+    const clattn__row *row = step->row;
+    clattn__text_add(options, "-cl-std=CL1.2 -cl-mad-enable");
+    for (const clattn__macro *m = row->macros; m < row->macros + CLATTN__MAX_MACROS && m->name; m++)
+        clattn__text_add(options, " -D %s=%d", m->name, m->value);
+    if (row->role == CLATTN__ROLE_ATTENTION) {
+        clattn__text_add(options, " -D HEAD_DIM_MAX=%d", dim_bucket(step->params.attention.head_dim));
+        clattn__text_add(options, " -D VALUE_DIM_MAX=%d", dim_bucket(step->params.attention.value_dim));
+    }
+}
+
+/* ---- programs ------------------------------------------------------------------------------------------------------ */
+
+static clattn_status fail_build(clattn_context *context, cl_program program, const char *source, const char *options,
+                                cl_int code) {
+    clattn__opencl *cl = clattn__opencl_of(context);
+    size_t size = 0;
+    char *log = NULL;
+    if (cl->api.GetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size) == CL_SUCCESS && size > 0)
+        log = calloc(size + 1, 1);
+    if (log && cl->api.GetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, size, log, NULL) != CL_SUCCESS) log[0] = 0;
+    clattn_status status = clattn__fail(context, CLATTN_ERROR_BUILD, "%s does not build with %s: %s (%d)\n%s", source, options,
+                                        clattn__opencl_code(code), code, log && log[0] ? log : "(the driver gives no log)");
+    free(log);
+    return status;
+}
+
+static clattn_status build_program(clattn_context *context, const char *path, const char *options, cl_program *program) {
+    clattn__opencl *cl = clattn__opencl_of(context);
+    const char *text = clattn__kernel_source(path);
+    if (!text) return clattn__fail(context, CLATTN_ERROR_INTERNAL, "no kernel file %s is embedded in this library", path);
+    cl_int code;
+    cl_program made = cl->api.CreateProgramWithSource(cl->cl, 1, &text, NULL, &code);
+    if (!made) return clattn__opencl_fail(context, "clCreateProgramWithSource", code);
+    code = cl->api.BuildProgram(made, 1, &cl->device, options, NULL, NULL);
+    if (code != CL_SUCCESS) {
+        clattn_status status = fail_build(context, made, path, options, code);
+        cl->api.ReleaseProgram(made);
+        return status;
+    }
+    clattn__log(context, CLATTN_LOG_INFO, "built %s with %s", path, options);
+    *program = made;
+    return CLATTN_OK;
+}
+
+/* Find or build, under cl->lock: two threads that want the same program build it once. On success *options is the cache's. */
+static clattn_status find_program(clattn_context *context, const char *path, char **options, cl_program *program) {
+    clattn__opencl *cl = clattn__opencl_of(context);
+    for (cached_program *p = cl->programs; p; p = p->next) {
+        if (strcmp(p->source, path) != 0 || strcmp(p->options, *options) != 0) continue;
+        *program = p->program;
+        return CLATTN_OK;
+    }
+    cached_program *added = calloc(1, sizeof *added);
+    if (!added) return clattn__fail(context, CLATTN_ERROR_MEMORY, "no memory for a program");
+    clattn_status status = build_program(context, path, *options, &added->program);
+    if (status != CLATTN_OK) {
+        free(added);
+        return status;
+    }
+    added->source = path;
+    added->options = *options;
+    *options = NULL;
+    added->next = cl->programs;
+    cl->programs = added;
+    *program = added->program;
+    return CLATTN_OK;
+}
+
+void clattn__opencl_programs_free(clattn__opencl *cl) {
+    while (cl->programs) {
+        cached_program *program = cl->programs;
+        cl->programs = program->next;
+        cl->api.ReleaseProgram(program->program);
+        free(program->options);
+        free(program);
+    }
+}
+
+/* ---- kernels ------------------------------------------------------------------------------------------------------- */
+
+/* The compiler knows how many registers and how much local memory a kernel takes; the device says what it has. */
+static clattn_status check_limits(clattn_context *context, const clattn__row *row, cl_kernel kernel) {
+    clattn__opencl *cl = clattn__opencl_of(context);
+    const size_t wanted = (size_t)clattn__row_macro(row, "WORK_GROUP", 1);
+    size_t work_group = 0;
+    cl_ulong local = 0;
+    cl_int code = cl->api.GetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof work_group, &work_group,
+                                                 NULL);
+    if (code == CL_SUCCESS)
+        code = cl->api.GetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, NULL);
+    if (code != CL_SUCCESS) return clattn__opencl_fail(context, "clGetKernelWorkGroupInfo", code);
+    if (work_group < wanted)
+        return clattn__fail(context, CLATTN_ERROR_BUILD, "%s needs work-groups of %zu; this device runs it with at most %zu",
+                            row->name, wanted, work_group);
+    if (local > context->device.local_bytes)
+        return clattn__fail(context, CLATTN_ERROR_BUILD, "%s needs %llu bytes of local memory; this device has %zu", row->name,
+                            (unsigned long long)local, context->device.local_bytes);
+    return CLATTN_OK;
+}
+
+clattn_status clattn__opencl_kernel(clattn_context *context, const clattn__step *step, cl_kernel *out) {
+    clattn__opencl *cl = clattn__opencl_of(context);
+    const clattn__row *row = step->row;
+    clattn__text options = {0};
+    add_options(&options, step);
+    if (options.failed) {
+        clattn__text_free(&options);
+        return clattn__fail(context, CLATTN_ERROR_MEMORY, "no memory for the build options of %s", row->name);
+    }
+    cl_program program = NULL;
+    pthread_mutex_lock(&cl->lock);
+    clattn_status status = find_program(context, row->source, &options.data, &program);
+    pthread_mutex_unlock(&cl->lock);
+    clattn__text_free(&options);
+    if (status != CLATTN_OK) return status;
+
+    cl_int code;
+    cl_kernel kernel = cl->api.CreateKernel(program, clattn__roles[row->role].entry, &code);
+    if (!kernel)
+        return clattn__fail(context, CLATTN_ERROR_BUILD, "clCreateKernel of %s in %s: %s (%d)", clattn__roles[row->role].entry,
+                            row->source, clattn__opencl_code(code), code);
+    status = check_limits(context, row, kernel);
+    if (status != CLATTN_OK) {
+        cl->api.ReleaseKernel(kernel);
+        return status;
+    }
+    *out = kernel;
+    return CLATTN_OK;
+}
