@@ -254,7 +254,9 @@ static void print_help(const cli_command *command) {
     for (size_t i = 0; i < count; i++)
         print_option(command->options[i].name, command->options[i].argument, command->options[i].help);
     print_option("help", NULL, "show this");
-    if (command->details != NULL) printf("\n%s", command->details);
+    if (command->details == NULL) return;
+    putchar('\n');
+    print_wrapped(command->details, 0, 0);
 }
 
 /* ---- parser ------------------------------------------------------------------------------------------------------ */

@@ -78,7 +78,7 @@ typedef struct cli_command {
     const cli_option *options; /* ends at a NULL name */
     const char *operands;      /* what follows the options, "A.json B.json"; NULL: nothing */
     int operand_count;         /* exactly so many */
-    const char *details;       /* paragraphs below the options in the help; may be NULL */
+    const char *details;       /* a paragraph below the options in the help; may be NULL */
 } cli_command;
 
 /* Fill `values`, a zeroed struct of the caller's, from argv[1] on. Returns the index of the first operand in argv (which is

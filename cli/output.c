@@ -127,6 +127,7 @@ static bool open_target(output_file *file) {
         return true;
     }
     bool exists = stat(file->path, &status) == 0;
+    if (!exists && (errno != ENOENT || file->path[0] == '\0')) return false;
     if (exists && S_ISDIR(status.st_mode)) {
         errno = EISDIR;
         return false;

@@ -156,7 +156,8 @@ struct clattn_context {
 /* Each backend makes a new context one of its device: fills device, backend, state. DEVICE when it is not there. device.c asks
  * them. (clattn__reference_open: reference/reference.h) */
 clattn_status clattn__native_open(clattn_context *, const char *isa /* NULL: the best here */);
-clattn_status clattn__opencl_open(clattn_context *, int platform, int device, const char *family /* NULL, "cpu", "gpu" */);
+/* `family` narrows the kernel rows: "cpu" or "gpu", or "clblast" for GPU rows with CLBlast's projections; NULL: by the device. */
+clattn_status clattn__opencl_open(clattn_context *, int platform, int device, const char *family);
 /* OpenCL's devices, and as entries with a `problem` the platforms that have none. The caller frees. */
 clattn_status clattn__opencl_list(clattn__device **devices, size_t *count);
 

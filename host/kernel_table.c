@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "project_gemm.h"
 
 const clattn__role_info clattn__roles[CLATTN__ROLE_COUNT] = {
 #define B(name) #name,
@@ -17,7 +18,7 @@ const clattn__role_info clattn__roles[CLATTN__ROLE_COUNT] = {
 
 const clattn__row clattn__rows[] = {
 #define M(name, value) {#name, value},
-#define ROW(name, role, family, source, macros) {#name, CLATTN__ROLE_##role, CLATTN__FAMILY_##family, source, {macros}},
+#define ROW(name, role, family, source, macros) {#name, CLATTN__ROLE_##role, CLATTN__FAMILY_##family, source, {macros{NULL, 0}}},
 #include "../kernels/rows.def"
 #undef ROW
 #undef M
@@ -42,6 +43,7 @@ i64 clattn__row_groups(const clattn__row *row, const clattn__params *params) {
     const project_params *p = &params->project;
     const recurrence_params *r = &params->recurrence;
     const i64 heads = a->batch * a->heads_q;
+    if (row->family == CLATTN__FAMILY_CLBLAST) return p->batch && p->len && p->columns; /* its own affair */
     switch (row->role) {
     case CLATTN__ROLE_PROJECT: return tiles(p->batch * p->len, row, "TILE_M") * tiles(p->columns, row, "TILE_N");
     case CLATTN__ROLE_SCORES: return heads * tiles(a->len_q, row, "TILE_M") * tiles(a->len_kv, row, "TILE_N");
@@ -72,7 +74,8 @@ static const char *row_obstacle(const clattn__row *row, const clattn__device *de
         if (!device->has_gpu_family) return "this device does not run work-group kernels";
         break;
     case CLATTN__FAMILY_CLBLAST:
-        if (!device->has_clblast) return "CLBlast is off on this device";
+        if (!device->has_clblast) return "CLBlast was not asked for";
+        if (!clattn__project_gemm(&params->project, &(clattn__gemm){0})) return "CLBlast adds no bias and takes matrices only";
         break;
     }
     if ((size_t)clattn__row_macro(row, "WORK_GROUP", 1) > device->max_work_group) return "needs a larger work-group";

@@ -16,7 +16,7 @@
 #ifndef CLATTN_KERNELS_PARAMS_H
 #define CLATTN_KERNELS_PARAMS_H
 
-#if defined(__OPENCL_VERSION__)
+#if defined(__OPENCL_C_VERSION__)
 typedef long i64;
 typedef int i32;
 #else

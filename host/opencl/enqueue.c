@@ -113,40 +113,26 @@ static clattn_status check_args(const clattn_plan *plan, const clattn_cl_arg *ar
     for (size_t n = 0; n < count && status == CLATTN_OK; n++) status = check_arg(plan, &args[n], &found[n]);
     if (status == CLATTN_OK) status = check_alias(plan, args, found, count);
     if (status != CLATTN_OK) return status;
-    /* An empty tensor has no place, whatever the caller bound. */
     for (size_t n = 0; n < count; n++) bound[args[n].id] = args[n];
     return CLATTN_OK;
 }
 
 /* ---- the plan's own workspace -------------------------------------------------------------------------------------- */
 
-/* Whether the last run in the workspace still has to be waited for. An ended one is let go: had it failed, whoever waits for it
- * would fail too. */
-static bool workspace_in_use(clattn_plan *plan) {
-    clattn__opencl *cl = clattn__opencl_of(plan->context);
-    clattn__opencl_plan *state = plan->state;
-    cl_int progress = CL_COMPLETE;
-    if (!state->last_user) return false;
-    cl_int code = cl->api.GetEventInfo(state->last_user, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof progress, &progress, NULL);
-    if (code == CL_SUCCESS && progress > CL_COMPLETE) return true;
-    cl->api.ReleaseEvent(state->last_user);
-    state->last_user = NULL;
-    return false;
-}
-
 static clattn_status launch_in_own_workspace(clattn_plan *plan, cl_command_queue queue,
                                              clattn_cl_arg bound[CLATTN_TENSOR_COUNT], cl_uint wait_count,
                                              const cl_event *wait_list, cl_event *last) {
     clattn__opencl *cl = clattn__opencl_of(plan->context);
-    clattn_status status = clattn__opencl_own_workspace(plan, &bound[CLATTN_TENSOR_WORKSPACE]);
+    cl_event after;
+    clattn_status status = clattn__opencl_own_workspace(plan, &bound[CLATTN_TENSOR_WORKSPACE], &after);
     if (status != CLATTN_OK) return status;
     clattn__opencl_plan *state = plan->state;
     cl_event *waits = NULL;
-    if (workspace_in_use(plan)) {
+    if (after) {
         waits = malloc((wait_count + (size_t)1) * sizeof *waits);
         if (!waits) return clattn__fail(plan->context, CLATTN_ERROR_MEMORY, "no memory for a wait list");
         if (wait_count > 0) memcpy(waits, wait_list, wait_count * sizeof *waits);
-        waits[wait_count++] = state->last_user;
+        waits[wait_count++] = after;
         wait_list = waits;
     }
     status = clattn__opencl_launch(plan, queue, bound, wait_count, wait_list, last);

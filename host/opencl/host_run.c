@@ -212,13 +212,11 @@ clattn_status clattn__opencl_run(clattn_plan *plan, void *const tensors[CLATTN_T
 
     find_regions(&run);
     status = cl->in_place ? wrap_regions(&run) : upload_regions(&run);
-    if (status == CLATTN_OK) status = clattn__opencl_own_workspace(plan, &run.bound[CLATTN_TENSOR_WORKSPACE]);
+    cl_event after = NULL, last = NULL;
+    if (status == CLATTN_OK) status = clattn__opencl_own_workspace(plan, &run.bound[CLATTN_TENSOR_WORKSPACE], &after);
     if (status == CLATTN_OK) {
-        /* The workspace may still be in use by a run on a caller's queue. */
-        const clattn__opencl_plan *state = plan->state;
-        cl_event last;
         bind_tensors(&run);
-        status = clattn__opencl_launch(plan, run.queue, run.bound, state->last_user ? 1 : 0, &state->last_user, &last);
+        status = clattn__opencl_launch(plan, run.queue, run.bound, after ? 1 : 0, after ? &after : NULL, &last);
         if (last) cl->api.ReleaseEvent(last);
     }
     if (status == CLATTN_OK) status = cl->in_place ? show_regions(&run) : download_outputs(&run);

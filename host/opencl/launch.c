@@ -19,7 +19,20 @@ clattn__opencl_plan *clattn__opencl_plan_state(clattn_plan *plan) {
     return plan->state;
 }
 
-clattn_status clattn__opencl_own_workspace(clattn_plan *plan, clattn_cl_arg *bound) {
+/* Let go of the last run in the workspace once it has ended: had it failed, whoever waits for it would fail too. */
+static cl_event last_user(clattn_plan *plan) {
+    clattn__opencl *cl = clattn__opencl_of(plan->context);
+    clattn__opencl_plan *state = plan->state;
+    cl_int progress = CL_COMPLETE;
+    if (!state->last_user) return NULL;
+    cl_int code = cl->api.GetEventInfo(state->last_user, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof progress, &progress, NULL);
+    if (code == CL_SUCCESS && progress > CL_COMPLETE) return state->last_user;
+    cl->api.ReleaseEvent(state->last_user);
+    state->last_user = NULL;
+    return NULL;
+}
+
+clattn_status clattn__opencl_own_workspace(clattn_plan *plan, clattn_cl_arg *bound, cl_event *after) {
     clattn__opencl *cl = clattn__opencl_of(plan->context);
     clattn__opencl_plan *state = clattn__opencl_plan_state(plan);
     if (!state) return CLATTN_ERROR_MEMORY;
@@ -29,6 +42,7 @@ clattn_status clattn__opencl_own_workspace(clattn_plan *plan, clattn_cl_arg *bou
         if (!state->workspace) return clattn__opencl_fail(plan->context, "clCreateBuffer of the workspace", code);
     }
     *bound = (clattn_cl_arg){CLATTN_TENSOR_WORKSPACE, state->workspace, 0};
+    *after = last_user(plan);
     return CLATTN_OK;
 }
 

@@ -1,4 +1,4 @@
-/* What the files of the OpenCL backend share, and what device.c calls.
+/* What the files of the OpenCL backend share. device.c calls what internal.h declares.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -11,18 +11,6 @@
 #define CLATTN_OPENCL_OPENCL_H
 
 #include "../internal.h"
-
-/* ---- for device.c; also in builds without OpenCL ------------------------------------------------------------------- */
-
-/* Every platform and device in order of enumeration, as an array that the caller frees. What cannot be used (no loader, no
- * platform, a platform that fails or is empty, an unfit device) is an entry whose info.problem says why. Errors: MEMORY. */
-clattn_status clattn__opencl_list(clattn__device **devices, size_t *count);
-/* Put a context on that device. `family` narrows the kernel rows: "cpu" or "gpu" to that family, "clblast" to work-group rows
- * with projections by CLBlast; NULL leaves the choice to the device's type. */
-clattn_status clattn__opencl_open(clattn_context *context, int platform, int device, const char *family);
-
-#if defined(CLATTN_HAVE_OPENCL)
-
 #include "clattn/clattn_opencl.h"
 #include "clblast.h"
 #include "loader.h"
@@ -34,7 +22,7 @@ typedef struct clattn__opencl {
     clattn__opencl_api api;
     cl_device_id device;
     cl_context cl;
-    bool in_place; /* kernels work on host memory itself: a CPU device */
+    bool in_place; /* kernels work on host memory itself */
     clattn__clblast clblast;
     pthread_mutex_t lock;                   /* the members below */
     struct clattn__opencl_program *programs; /* a list */
@@ -52,6 +40,8 @@ typedef struct clattn__opencl_plan {
     void *staging;                  /* outputs on their way to scattered places */
     size_t staging_size;
 } clattn__opencl_plan;
+
+extern const clattn__backend clattn__backend_opencl;
 
 static inline clattn__opencl *clattn__opencl_of(const clattn_context *context) { return context->state; }
 
@@ -77,8 +67,9 @@ void clattn__opencl_programs_free(clattn__opencl *);
 
 /* The plan's state, made if need be. NULL, with the error text set, when there is no memory. */
 clattn__opencl_plan *clattn__opencl_plan_state(clattn_plan *);
-/* Put the plan's own workspace in `bound`. */
-clattn_status clattn__opencl_own_workspace(clattn_plan *, clattn_cl_arg *bound);
+/* Put the plan's own workspace in *bound, and in *after what a run in it has to wait for: the last run that did, NULL if none
+ * is under way. state->last_user keeps it. */
+clattn_status clattn__opencl_own_workspace(clattn_plan *, clattn_cl_arg *bound, cl_event *after);
 /* Enqueue the steps behind the wait list. bound[id] says where tensor id lies. *last receives the event of the last launch made,
  * even on failure (NULL if there was none), and is the caller's to release. */
 clattn_status clattn__opencl_launch(clattn_plan *, cl_command_queue, const clattn_cl_arg bound[CLATTN_TENSOR_COUNT],
@@ -88,5 +79,4 @@ clattn_status clattn__opencl_launch(clattn_plan *, cl_command_queue, const clatt
 
 clattn_status clattn__opencl_run(clattn_plan *, void *const tensors[CLATTN_TENSOR_COUNT]);
 
-#endif
 #endif

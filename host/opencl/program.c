@@ -137,7 +137,7 @@ clattn_status clattn__opencl_kernel(clattn_context *context, const clattn__step 
         clattn__text_free(&options);
         return clattn__fail(context, CLATTN_ERROR_MEMORY, "no memory for the build options of %s", row->name);
     }
-    cl_program program;
+    cl_program program = NULL;
     pthread_mutex_lock(&cl->lock);
     clattn_status status = find_program(context, row->source, &options.data, &program);
     pthread_mutex_unlock(&cl->lock);

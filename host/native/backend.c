@@ -1,0 +1,164 @@
+/* The native backend: the CPU kernels compiled into the library, OpenMP threads over their groups.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+#include "native.h"
+
+/* ---- instruction-set levels ---------------------------------------------------------------------------------------- */
+
+typedef struct isa_level {
+    const char *name;
+    int vector_width;
+    bool here; /* the processor has it and the library was compiled for it */
+} isa_level;
+
+enum {
+#define ISA(name, width, flags, processors, test) ISA_##name,
+#include "isa.def"
+#undef ISA
+    ISA_COUNT
+};
+
+static const clattn__native_entry *find_entry(const char *row, const char *isa) {
+    for (const clattn__native_entry *entry = clattn__native_entries; entry->row; entry++)
+        if ((!row || strcmp(entry->row, row) == 0) && strcmp(entry->isa, isa) == 0) return entry;
+    return NULL;
+}
+
+static void list_levels(isa_level levels[ISA_COUNT]) {
+#define ISA(name, width, flags, processors, test) levels[ISA_##name] = (isa_level){#name, width, (test) && find_entry(NULL, #name)};
+#include "isa.def"
+#undef ISA
+}
+
+/* ---- steps --------------------------------------------------------------------------------------------------------- */
+
+static clattn_status prepare(clattn_plan *plan, clattn__step *step) {
+    const char *isa = plan->context->state;
+    step->prepared = (void *)find_entry(step->row->name, isa);
+    if (step->prepared) return CLATTN_OK;
+    return clattn__fail(plan->context, CLATTN_ERROR_BUILD, "%s was not compiled for %s", step->row->name, isa);
+}
+
+static void release(clattn_context *context, clattn__step *step) {
+    (void)context;
+    step->prepared = NULL;
+}
+
+static int team_size(const clattn_context *context, i64 groups) {
+    return groups < context->threads ? (int)groups : context->threads;
+}
+
+static void run_groups(clattn__native_kernel *kernel, void *const *buffers, const clattn__params *params, int threads) {
+#if defined(_OPENMP)
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (i64 group = 0; group < params->groups; group++) kernel(buffers, params, group, params->groups);
+#else
+    (void)threads;
+    kernel(buffers, params, 0, 1);
+#endif
+}
+
+/* Each thread does the same groups at every repetition, so that what they read stays in its own cache. */
+static void run_repeated(clattn__native_kernel *kernel, void *const *buffers, const clattn__step *step, int threads) {
+#if defined(_OPENMP)
+#pragma omp parallel num_threads(threads)
+    {
+        clattn__params params = step->params;
+        for (i64 n = 0; n < step->repeat; n++) {
+            params.recurrence.step = n;
+            kernel(buffers, &params, omp_get_thread_num(), omp_get_num_threads());
+#pragma omp barrier
+        }
+    }
+#else
+    (void)threads;
+    clattn__params params = step->params;
+    for (i64 n = 0; n < step->repeat; n++) {
+        params.recurrence.step = n;
+        kernel(buffers, &params, 0, 1);
+    }
+#endif
+}
+
+static clattn_status run(clattn_plan *plan, void *const tensors[CLATTN_TENSOR_COUNT]) {
+    for (size_t n = 0; n < plan->step_count; n++) {
+        const clattn__step *step = &plan->steps[n];
+        const clattn__native_entry *entry = step->prepared;
+        void *buffers[CLATTN__MAX_BUFFERS] = {0};
+        for (int i = 0; i < clattn__roles[step->row->role].buffers; i++) {
+            const clattn__place *place = &step->buffers[i];
+            buffers[i] = place->where == CLATTN__IN_WORKSPACE ? (char *)tensors[CLATTN_TENSOR_WORKSPACE] + place->offset
+                                                              : tensors[place->tensor];
+        }
+        const int threads = team_size(plan->context, step->params.groups);
+        if (step->repeat == 1)
+            run_groups(entry->kernel, buffers, &step->params, threads);
+        else
+            run_repeated(entry->kernel, buffers, step, threads);
+    }
+    return CLATTN_OK;
+}
+
+const clattn__backend clattn__backend_native = {
+    .name = "native",
+    .prepare = prepare,
+    .release = release,
+    .run = run,
+};
+
+/* ---- the device ---------------------------------------------------------------------------------------------------- */
+
+static void describe(clattn_context *context, const isa_level levels[ISA_COUNT], const isa_level *used, bool best) {
+    clattn_device_info info = {.struct_size = sizeof info,
+                               .id = "native",
+                               .kind = CLATTN_DEVICE_NATIVE,
+                               .platform = "clattn",
+                               .compute_units = (uint64_t)context->threads,
+                               .vector_width = (uint64_t)used->vector_width};
+    if (!best) snprintf(info.id, sizeof info.id, "native:%s", used->name);
+    snprintf(info.driver, sizeof info.driver, "clattn %s", clattn_version());
+    clattn__native_processor(info.name, sizeof info.name);
+    size_t length = (size_t)snprintf(info.features, sizeof info.features, "uses %s; has", used->name);
+    for (const isa_level *level = levels; level < levels + ISA_COUNT; level++)
+        if (level->here && length < sizeof info.features)
+            length += (size_t)snprintf(info.features + length, sizeof info.features - length, " %s", level->name);
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (pages > 0 && page > 0) info.global_bytes = info.max_alloc_bytes = (uint64_t)pages * (uint64_t)page;
+    context->device = (clattn__device){.info = info,
+                                       .has_cpu_family = true,
+                                       .vector_width = used->vector_width,
+                                       .max_work_group = 1,
+                                       .max_params_bytes = sizeof(clattn__params)};
+}
+
+clattn_status clattn__native_open(clattn_context *context, const char *isa) {
+    isa_level levels[ISA_COUNT];
+    const isa_level *best = NULL, *used = NULL;
+    list_levels(levels);
+    for (const isa_level *level = levels + ISA_COUNT; level-- > levels;) {
+        if (!level->here) continue;
+        best = level;
+        if (isa && strcmp(level->name, isa) == 0) used = level;
+    }
+    if (!isa) used = best;
+    if (!used)
+        return clattn__fail(context, CLATTN_ERROR_DEVICE, "native:%s: this processor, or this build of clattn, has no such level",
+                            isa ? isa : "");
+#if defined(_OPENMP)
+    if (context->threads == 0) context->threads = omp_get_max_threads();
+#else
+    context->threads = 1;
+#endif
+    describe(context, levels, used, used == best);
+    context->backend = &clattn__backend_native;
+    context->state = (void *)used->name;
+    return CLATTN_OK;
+}

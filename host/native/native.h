@@ -1,0 +1,25 @@
+/* The kernels of kernels/cpu as C functions: what the generated files define and the native backend calls.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLATTN_NATIVE_H
+#define CLATTN_NATIVE_H
+
+#include "../internal.h"
+
+/* Run groups first, first + stride, ... of a kernel, as a work-group of that id among `stride` would. */
+typedef void clattn__native_kernel(void *const *buffers, const void *params, i64 first, i64 stride);
+
+/* A kernel row compiled for an instruction-set level. */
+typedef struct clattn__native_entry {
+    const char *row, *isa;
+    clattn__native_kernel *kernel;
+} clattn__native_entry;
+
+/* Every row of the CPU family at every level that this compiler serves; ends at a NULL row. */
+extern const clattn__native_entry clattn__native_entries[];
+
+/* The processor in words, from the processor itself where it tells. */
+void clattn__native_processor(char *name, size_t size);
+
+#endif

@@ -1,0 +1,210 @@
+/* Fused attention: out = softmax(scale * Q K^T) V and the log-sum-exp of each row, without the matrix of scores.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Queries in lanes. A block of LANES = VECTORS * VECTOR_WIDTH queries is transposed once (scale and log2(e) folded in); for
+ * each tile of TILE_KV keys
+ *      S^T[key][lane]  = K[key][d] (broadcast) * Q^T[d][lane]
+ *      P^T             = 2^(S^T - max), the running maximum and sum of a lane rescaled       (Dao 2023, algorithm 1)
+ *      O^T[d][lane]   += V[key][d] (broadcast) * P^T[key][lane]
+ * No reduction crosses lanes, and K and V are read where they lie, whatever their strides. A tile of keys serves the TILE_Q /
+ * LANES blocks of a group while it is in the nearest cache.
+ *
+ * group = (b * heads_q + h) * ceil(len_q / TILE_Q) + tile of queries.
+ * Private memory: (HEAD_DIM_MAX + VALUE_DIM_MAX) * TILE_Q + TILE_KV * LANES floats; of it only the dims in use are touched.
+ *
+ * Masks: a tile beyond the last live key of a block is not visited. In a tile where lanes differ, masked scores become -inf and
+ * weigh 0; if a sum then is not finite, its rows are done again with the masked keys left out, for 0 * V may have been 0 * NaN.
+ * The running maximum need not keep a NaN: 2^(NaN - max) is NaN and so are the lane's sum and output from there on.
+ */
+#include "gemm.h"
+#include "../mask.h"
+
+#if !defined(TILE_Q) || !defined(TILE_KV) || !defined(HEAD_DIM_MAX) || !defined(VALUE_DIM_MAX)
+#error "TILE_Q, TILE_KV: queries of a group, keys of a tile; HEAD_DIM_MAX, VALUE_DIM_MAX: bounds of head_dim and value_dim"
+#endif
+#define LANES LANES_OF_BLOCK
+#define BLOCKS (TILE_Q / LANES)
+#if TILE_Q % (VECTORS * VECTOR_WIDTH)
+#error "TILE_Q must be a multiple of VECTORS * VECTOR_WIDTH"
+#endif
+
+DEFINE_MULTIPLY(__private)
+
+/* The running state of a block of queries. */
+typedef struct block {
+    vec row_max[VECTORS], row_sum[VECTORS]; /* of scores times log2(e) */
+    vec shift[VECTORS];                     /* what this tile's exponents subtract: row_max, or 0 while that is -inf */
+    vec rescale[VECTORS];                   /* 2^(old row_max - new) */
+    ivec live[VECTORS];                     /* the lane's live keys in this tile, counted from its first */
+    int keys;                               /* of this tile that any lane looks at */
+    int partial;                            /* whether some lane looks at fewer */
+} block;
+
+INLINE void block_load(block *blk, float *qt, __global const float *q, const attention_params *p, i64 first) {
+    for (int lane = 0; lane < LANES; lane++) {
+        i64 i = first + lane < p->len_q ? first + lane : p->len_q - 1;
+        __global const float *row = q + i * p->q.l;
+        for (int d = 0; d < p->head_dim; d++) qt[d * LANES + lane] = row[d * p->q.d] * (p->scale * LOG2_E);
+    }
+    UNROLL for (int v = 0; v < VECTORS; v++) {
+        blk->row_max[v] = vec_splat(-INFINITY);
+        blk->row_sum[v] = vec_splat(0.0f);
+    }
+}
+
+/* Which keys of the tile from `start` the lanes look at. Live keys do not decrease with the query. */
+INLINE void block_mask(block *blk, const attention_params *p, i64 first, i64 start) {
+    i64 last = first + LANES < p->len_q ? first + LANES - 1 : p->len_q - 1;
+    i64 fewest = live_keys(p, first) - start, most = live_keys(p, last) - start;
+    blk->keys = (int)(most < 0 ? 0 : most < TILE_KV ? most : TILE_KV);
+    blk->partial = fewest < blk->keys;
+    if (!blk->partial) return;
+    i32 live[LANES];
+    for (int lane = 0; lane < LANES; lane++) {
+        i64 n = live_keys(p, first + lane < last ? first + lane : last) - start;
+        live[lane] = (i32)(n < 0 ? 0 : n < TILE_KV ? n : TILE_KV);
+    }
+    UNROLL for (int v = 0; v < VECTORS; v++) blk->live[v] = ivec_load(live + v * VECTOR_WIDTH);
+}
+
+/* Scores of `rows` keys, and their maximum with what `top` holds. */
+INLINE void score_rows(const int rows, __global const float *k, const strides *stride, const float *qt, i64 head_dim, float *s,
+                       vec top[VECTORS]) {
+    vec acc[ROWS][VECTORS];
+    FOR_BLOCK(r, v, rows) acc[r][v] = vec_splat(0.0f);
+    multiply(acc, rows, k, stride->l, stride->d, qt, head_dim);
+    FOR_BLOCK(r, v, rows) {
+        top[v] = vec_max(top[v], acc[r][v]);
+        vec_store(acc[r][v], s + r * LANES + v * VECTOR_WIDTH);
+    }
+}
+
+INLINE void block_scores(block *blk, __global const float *k, const attention_params *p, const float *qt, float *s) {
+    vec top[VECTORS];
+    UNROLL for (int v = 0; v < VECTORS; v++) top[v] = blk->row_max[v];
+    int j = 0;
+    for (; j + ROWS <= blk->keys; j += ROWS) score_rows(ROWS, k + j * p->k.l, &p->k, qt, p->head_dim, s + j * LANES, top);
+    for (; j < blk->keys; j++) score_rows(1, k + j * p->k.l, &p->k, qt, p->head_dim, s + j * LANES, top);
+    if (blk->partial) {
+        UNROLL for (int v = 0; v < VECTORS; v++) top[v] = blk->row_max[v];
+        for (j = 0; j < blk->keys; j++, s += LANES) {
+            UNROLL for (int v = 0; v < VECTORS; v++) {
+                vec score = vec_select(ivec_splat(j) < blk->live[v], vec_load(s + v * VECTOR_WIDTH), vec_splat(-INFINITY));
+                top[v] = vec_max(top[v], score);
+                vec_store(score, s + v * VECTOR_WIDTH);
+            }
+        }
+    }
+    UNROLL for (int v = 0; v < VECTORS; v++) {
+        blk->shift[v] = vec_select(top[v] == vec_splat(-INFINITY), vec_splat(0.0f), top[v]);
+        blk->rescale[v] = vec_exp2(blk->row_max[v] - blk->shift[v]);
+        blk->row_max[v] = top[v];
+    }
+}
+
+/* Scores to weights, not yet divided by their sum. */
+INLINE void block_weights(block *blk, float *s) {
+    vec sum[VECTORS], shift[VECTORS];
+    UNROLL for (int v = 0; v < VECTORS; v++) {
+        sum[v] = blk->row_sum[v] * blk->rescale[v];
+        shift[v] = blk->shift[v];
+    }
+    for (int j = 0; j < blk->keys; j++, s += LANES) {
+        UNROLL for (int v = 0; v < VECTORS; v++) {
+            vec weight = vec_exp2(vec_load(s + v * VECTOR_WIDTH) - shift[v]);
+            sum[v] += weight;
+            vec_store(weight, s + v * VECTOR_WIDTH);
+        }
+    }
+    UNROLL for (int v = 0; v < VECTORS; v++) blk->row_sum[v] = sum[v];
+}
+
+/* value_rows without the keys that a lane does not look at: their weights are 0, their values may be anything. */
+static void value_row_masked(const block *blk, __global const float *v_d, i64 step, const float *weights, float *ot) {
+    for (int v = 0; v < VECTORS; v++) {
+        vec sum = blk->rescale[v] * vec_load(ot + v * VECTOR_WIDTH);
+        for (int j = 0; j < blk->keys; j++) {
+            vec next = sum + vec_splat(v_d[j * step]) * vec_load(weights + j * LANES + v * VECTOR_WIDTH);
+            sum = vec_select(ivec_splat(j) < blk->live[v], next, sum);
+        }
+        vec_store(sum, ot + v * VECTOR_WIDTH);
+    }
+}
+
+INLINE void value_rows(const int rows, const block *blk, __global const float *v_d, const strides *stride, const float *weights,
+                       float *ot) {
+    vec acc[ROWS][VECTORS];
+    FOR_BLOCK(r, v, rows) acc[r][v] = blk->rescale[v] * vec_load(ot + r * LANES + v * VECTOR_WIDTH);
+    multiply(acc, rows, v_d, stride->d, stride->l, weights, blk->keys);
+    if (blk->partial) {
+        vec finite = vec_splat(0.0f);
+        FOR_BLOCK(r, v, rows) finite += acc[r][v] - acc[r][v];
+        if (vec_any_nan(finite)) {
+            for (int r = 0; r < rows; r++) value_row_masked(blk, v_d + r * stride->d, stride->l, weights, ot + r * LANES);
+            return;
+        }
+    }
+    FOR_BLOCK(r, v, rows) vec_store(acc[r][v], ot + r * LANES + v * VECTOR_WIDTH);
+}
+
+INLINE void block_values(const block *blk, __global const float *v, const attention_params *p, const float *weights, float *ot) {
+    int d = 0;
+    for (; d + ROWS <= p->value_dim; d += ROWS) value_rows(ROWS, blk, v + d * p->v.d, &p->v, weights, ot + d * LANES);
+    for (; d < p->value_dim; d++) value_rows(1, blk, v + d * p->v.d, &p->v, weights, ot + d * LANES);
+}
+
+/* Divide by the sums. A sum of 0 is that of a row without a live key: were there one, its maximum would weigh 1. */
+INLINE void block_store(const block *blk, const float *ot, __global float *out, __global float *lse, const attention_params *p,
+                        i64 first) {
+    float row_max[LANES], row_sum[LANES];
+    UNROLL for (int v = 0; v < VECTORS; v++) {
+        vec_store(blk->row_max[v], row_max + v * VECTOR_WIDTH);
+        vec_store(blk->row_sum[v], row_sum + v * VECTOR_WIDTH);
+    }
+    for (int lane = 0; lane < LANES && first + lane < p->len_q; lane++) {
+        __global float *row = out + (first + lane) * p->out.l;
+        int empty = row_sum[lane] == 0.0f;
+        float factor = 1.0f / row_sum[lane];
+        for (int d = 0; d < p->value_dim; d++) row[d * p->out.d] = empty ? 0.0f : ot[d * LANES + lane] * factor;
+        if (p->has_lse) lse[(first + lane) * p->lse.l] = empty ? -INFINITY : row_max[lane] * LN_2 + log(row_sum[lane]);
+    }
+}
+
+/* The queries from `first` on, TILE_Q at most, of one head. */
+INLINE void attend(__global const float *q, __global const float *k, __global const float *v, __global float *out,
+                   __global float *lse, const attention_params *p, i64 first) {
+    vec qt_memory[TILE_Q / VECTOR_WIDTH * HEAD_DIM_MAX], ot_memory[TILE_Q / VECTOR_WIDTH * VALUE_DIM_MAX];
+    vec s_memory[TILE_KV * VECTORS];
+    float *qt = (float *)qt_memory, *ot = (float *)ot_memory, *s = (float *)s_memory;
+    block blocks[BLOCKS];
+    i64 queries = p->len_q - first < TILE_Q ? p->len_q - first : TILE_Q;
+    int count = (int)((queries + LANES - 1) / LANES);
+
+    for (int n = 0; n < count; n++) block_load(&blocks[n], qt + n * LANES * p->head_dim, q, p, first + n * LANES);
+    for (int n = 0; n < count * LANES * p->value_dim; n += VECTOR_WIDTH) vec_store(vec_splat(0.0f), ot + n);
+    i64 end = live_keys(p, first + queries - 1);
+    for (i64 start = 0; start < end; start += TILE_KV) {
+        for (int n = 0; n < count; n++) {
+            block *blk = &blocks[n];
+            block_mask(blk, p, first + n * LANES, start);
+            if (blk->keys == 0) continue;
+            block_scores(blk, k + start * p->k.l, p, qt + n * LANES * p->head_dim, s);
+            block_weights(blk, s);
+            block_values(blk, v + start * p->v.l, p, s, ot + n * LANES * p->value_dim);
+        }
+    }
+    for (int n = 0; n < count; n++) block_store(&blocks[n], ot + n * LANES * p->value_dim, out, lse, p, first + n * LANES);
+}
+
+__kernel GROUP_OF_ONE void attention(__global const float *restrict q, __global const float *restrict k,
+                                     __global const float *restrict v, __global float *restrict out,
+                                     __global float *restrict lse, attention_params p) {
+    q += p.base[0], k += p.base[1], v += p.base[2], out += p.base[3], lse += p.base[4];
+    i64 tiles = (p.len_q + TILE_Q - 1) / TILE_Q;
+    for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
+        i64 b = group / tiles / p.heads_q, h = group / tiles % p.heads_q, g = h / (p.heads_q / p.heads_kv);
+        attend(q + b * p.q.b + h * p.q.h, k + b * p.k.b + g * p.k.h, v + b * p.v.b + g * p.v.h, out + b * p.out.b + h * p.out.h,
+               lse + b * p.lse.b + h * p.lse.h, &p, group % tiles * TILE_Q);
+    }
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+void *test_alloc(size_t count, size_t size) {
+    void *memory = calloc(count ? count : 1, size);
+    if (!memory) {
+        fprintf(stderr, "tests: out of memory\n");
+        exit(EXIT_FAILURE);
+    }
+    return memory;
+}
+
+/* ---- random -------------------------------------------------------------------------------------------------------- */
+
+uint64_t test_seed(void) {
+    static uint64_t seed;
+    if (seed) return seed;
+    const char *given = getenv("CLATTN_TEST_SEED");
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    seed = given ? strtoull(given, NULL, 0) : (uint64_t)now.tv_sec * 1000003u + (uint64_t)now.tv_nsec;
+    if (!seed) seed = 1;
+    printf("CLATTN_TEST_SEED=%llu\n", (unsigned long long)seed);
+    return seed;
+}
+
+/* splitmix64 */
+uint64_t rng_next(rng *r) {
+    uint64_t z = r->state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+rng rng_make(uint64_t stream) {
+    rng r = {test_seed() + stream * 0xd1342543de82ef95u};
+    rng_next(&r);
+    return r;
+}
+
+int64_t rng_below(rng *r, int64_t limit) { return (int64_t)(rng_next(r) % (uint64_t)limit); }
+
+static double rng_unit(rng *r) { return ((double)(rng_next(r) >> 11) + 0.5) * 0x1p-53; }
+
+float rng_normal(rng *r) {
+    double radius = sqrt(-2 * log(rng_unit(r)));
+    return (float)(radius * cos(6.283185307179586 * rng_unit(r)));
+}
+
+float *rng_floats(rng *r, int64_t count, float amplitude) {
+    float *floats = test_alloc((size_t)count, sizeof *floats);
+    for (int64_t n = 0; n < count; n++) floats[n] = amplitude * rng_normal(r);
+    return floats;
+}
+
+float *absolute(const float *from, int64_t count) {
+    if (!from) return NULL;
+    float *to = test_alloc((size_t)count, sizeof *to);
+    for (int64_t n = 0; n < count; n++) to[n] = fabsf(from[n]);
+    return to;
+}
+
+clattn__view view_of_floats(const float *data, int64_t batch, int64_t heads, int64_t len, int64_t dim) {
+    clattn__view view = clattn__view_of_doubles(NULL, batch, heads, len, dim);
+    view.data = (void *)data;
+    view.present = data != NULL;
+    view.is_double = false;
+    return view;
+}
+
+/* ---- layouts ------------------------------------------------------------------------------------------------------- */
+
+const char *layout_name(layout l) {
+    static const char *const names[] = {"bhld", "blhd", "lbdh", "padded", "inner2", "transposed"};
+    return names[l];
+}
+
+/* Strides of memory in which `order` names the dimensions from the outermost to the innermost, `pad` elements after each. */
+static clattn_tensor strided(const int64_t size[4], const int order[4], int64_t inner, int64_t pad) {
+    clattn_tensor view = {.dtype = CLATTN_F32};
+    int64_t stride = inner;
+    for (int n = 3; n >= 0; n--) {
+        view.size[order[n]] = size[order[n]];
+        view.stride[order[n]] = stride;
+        stride = stride * (size[order[n]] > 0 ? size[order[n]] : 1) + pad;
+    }
+    return view;
+}
+
+clattn_tensor layout_view(layout l, int64_t batch, int64_t heads, int64_t len, int64_t dim) {
+    const int64_t size[4] = {batch, heads, len, dim};
+    switch (l) {
+    case LAYOUT_BHLD: return clattn_tensor_bhld(CLATTN_F32, batch, heads, len, dim);
+    case LAYOUT_BLHD: return clattn_tensor_blhd(CLATTN_F32, batch, heads, len, dim);
+    case LAYOUT_LBDH: return strided(size, (int[]){2, 0, 3, 1}, 1, 0);
+    case LAYOUT_PADDED: return strided(size, (int[]){0, 1, 2, 3}, 1, 5);
+    case LAYOUT_INNER2: return strided(size, (int[]){0, 1, 2, 3}, 2, 0);
+    case LAYOUT_TRANSPOSED: return strided(size, (int[]){0, 1, 3, 2}, 1, 0);
+    case LAYOUT_COUNT: break;
+    }
+    return (clattn_tensor){0};
+}
+
+clattn_tensor layout_broadcast(int64_t batch, int64_t heads, int64_t len, int64_t dim) {
+    clattn_tensor view = clattn_tensor_bhld(CLATTN_F32, batch, heads, len, dim);
+    view.stride[0] = view.stride[1] = 0;
+    return view;
+}
+
+static int64_t view_offset(const clattn_tensor *v, int64_t n) {
+    int64_t d = n % v->size[3], l = n / v->size[3] % v->size[2];
+    int64_t h = n / v->size[3] / v->size[2] % v->size[1], b = n / v->size[3] / v->size[2] / v->size[1];
+    return b * v->stride[0] + h * v->stride[1] + l * v->stride[2] + d * v->stride[3];
+}
+
+void view_scatter(const clattn_tensor *view, float *data, const float *packed) {
+    for (int64_t n = 0; n < clattn__tensor_elements(view); n++) data[view_offset(view, n)] = packed[n];
+}
+
+void view_gather(const clattn_tensor *view, const float *data, float *packed) {
+    for (int64_t n = 0; n < clattn__tensor_elements(view); n++) packed[n] = data[view_offset(view, n)];
+}
+
+/* ---- guarded buffers ----------------------------------------------------------------------------------------------- */
+
+/* The address sanitizer watches what lies beyond the allocation itself; margins would hide it. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { MARGIN = 0 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+enum { MARGIN = 0 };
+#else
+enum { MARGIN = 77 };
+#endif
+#else
+enum { MARGIN = 77 };
+#endif
+
+static float float_of_bits(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static guarded guarded_make(clattn_tensor view, bool is_output) {
+    size_t span = clattn__tensor_span(&view) / sizeof(float);
+    guarded g = {.view = view, .is_output = is_output, .floats = span + 2 * MARGIN};
+    g.base = test_alloc(g.floats, sizeof(float));
+    g.before = test_alloc(g.floats, sizeof(float));
+    g.data = g.base + MARGIN;
+    for (size_t n = 0; n < g.floats; n++) g.base[n] = float_of_bits(0x7fc0beefu);
+    return g;
+}
+
+guarded guarded_input(clattn_tensor view, const float *packed) {
+    guarded g = guarded_make(view, false);
+    view_scatter(&view, g.data, packed);
+    memcpy(g.before, g.base, g.floats * sizeof(float));
+    return g;
+}
+
+guarded guarded_output(clattn_tensor view) {
+    guarded g = guarded_make(view, true);
+    for (int64_t n = 0; n < clattn__tensor_elements(&view); n++) g.data[view_offset(&view, n)] = float_of_bits(0x7fc0dead);
+    memcpy(g.before, g.base, g.floats * sizeof(float));
+    return g;
+}
+
+bool guarded_untouched(const guarded *g) { return memcmp(g->base, g->before, g->floats * sizeof(float)) == 0; }
+
+bool guarded_intact(const guarded *g) {
+    if (!g->is_output) return guarded_untouched(g);
+    float *rest = test_alloc(g->floats, sizeof(float));
+    memcpy(rest, g->base, g->floats * sizeof(float));
+    for (int64_t n = 0; n < clattn__tensor_elements(&g->view); n++) {
+        int64_t offset = view_offset(&g->view, n);
+        rest[MARGIN + offset] = g->before[MARGIN + offset];
+    }
+    bool intact = memcmp(rest, g->before, g->floats * sizeof(float)) == 0;
+    free(rest);
+    return intact;
+}
+
+float *guarded_result(const guarded *g) {
+    float *packed = test_alloc((size_t)clattn__tensor_elements(&g->view), sizeof(float));
+    view_gather(&g->view, g->data, packed);
+    return packed;
+}
+
+void guarded_free(guarded *g) {
+    free(g->base);
+    free(g->before);
+    *g = (guarded){0};
+}
+
+/* ---- bindings ------------------------------------------------------------------------------------------------------ */
+
+static void bind_memory(bindings *b, clattn_tensor_id id, guarded memory) {
+    b->memory[b->count] = memory;
+    b->args[b->count++] = (clattn_arg){id, memory.data, clattn__tensor_span(&memory.view)};
+}
+
+void bind_input(bindings *b, clattn_tensor_id id, clattn_tensor view, const float *packed) {
+    if (view.dtype != CLATTN_ABSENT) bind_memory(b, id, guarded_input(view, packed));
+}
+
+void bind_output(bindings *b, clattn_tensor_id id, clattn_tensor view) {
+    if (view.dtype != CLATTN_ABSENT) bind_memory(b, id, guarded_output(view));
+}
+
+void assert_intact(const bindings *b, const char *where) {
+    for (size_t n = 0; n < b->count; n++) {
+        ck_assert_msg(guarded_intact(&b->memory[n]), "%s: memory around %s, or the input itself, was written", where,
+                      clattn_tensor_name(b->args[n].id));
+    }
+}
+
+float *bound_result(const bindings *b, clattn_tensor_id id) {
+    for (size_t n = 0; n < b->count; n++) {
+        if (b->args[n].id == id) return guarded_result(&b->memory[n]);
+    }
+    return NULL;
+}
+
+void bindings_free(bindings *b) {
+    while (b->count) guarded_free(&b->memory[--b->count]);
+}
+
+void assert_same(const float *a, const float *b, int64_t count, const char *where, const char *what) {
+    ck_assert_msg((!a && !b) || memcmp(a, b, (size_t)count * sizeof *a) == 0, "%s: %s differs", where, what);
+}
+
+/* ---- the error rule ------------------------------------------------------------------------------------------------ */
+
+static double row_magnitude(const expected *e, int64_t row) {
+    double largest = 0;
+    for (int64_t c = 0; c < e->columns; c++) {
+        double value = fabs(e->magnitude ? e->magnitude[row * e->columns + c] : e->oracle[row * e->columns + c]);
+        if (isfinite(value) && value > largest) largest = value;
+    }
+    return largest;
+}
+
+/* The error of an element relative to its row; infinite when it should be zero and is not. */
+static double relative_error(double value, double oracle, double magnitude) {
+    double error = fabs(value - oracle);
+    if (error == 0) return 0;
+    return magnitude > 0 ? error / magnitude : INFINITY;
+}
+
+static double naive_error(const expected *e) {
+    double largest = 0;
+    for (int64_t row = 0; row < e->rows; row++) {
+        double magnitude = row_magnitude(e, row);
+        for (int64_t n = row * e->columns; n < (row + 1) * e->columns; n++) {
+            double error = relative_error(e->naive[n], e->oracle[n], magnitude);
+            if (isfinite(error) && error > largest) largest = error;
+        }
+    }
+    return largest;
+}
+
+static void fail_at(verdict *v, const expected *e, int64_t n, double value, const char *what) {
+    if (!v->ok) return;
+    v->ok = false;
+    snprintf(v->text, sizeof v->text, "row %lld of %lld, column %lld of %lld: %.9g instead of %.9g: %s (tolerance %.3g of %.3g, seed %llu)",
+             (long long)(n / e->columns), (long long)e->rows, (long long)(n % e->columns), (long long)e->columns, value,
+             e->oracle[n], what, v->tolerance, row_magnitude(e, n / e->columns), (unsigned long long)test_seed());
+}
+
+verdict judge(const float *result, const expected *e) {
+    verdict v = {.ok = true};
+    double naive = naive_error(e);
+    v.tolerance = fmax(2 * naive, 8 * (double)FLT_EPSILON);
+    for (int64_t row = 0; row < e->rows; row++) {
+        double magnitude = row_magnitude(e, row);
+        for (int64_t n = row * e->columns; n < (row + 1) * e->columns; n++) {
+            double value = result[n], oracle = e->oracle[n];
+            if (isnan(value) != isnan(oracle)) {
+                fail_at(&v, e, n, value, isnan(value) ? "NaN" : "not NaN");
+            } else if (isinf(oracle)) {
+                if (value != oracle) fail_at(&v, e, n, value, "not infinite");
+            } else if (!isnan(oracle)) {
+                double error = relative_error(value, oracle, magnitude);
+                if (error > v.error) v.error = error;
+                if (!(error <= v.tolerance)) fail_at(&v, e, n, value, "too far");
+            }
+        }
+    }
+    return v;
+}
+
+/* ---- devices ------------------------------------------------------------------------------------------------------- */
+
+static test_device devices[64];
+static size_t device_count;
+
+static bool is_wanted(const char *name) {
+    const char *wanted = getenv("CLATTN_TEST_DEVICES");
+    if (!wanted || !*wanted) return true;
+    for (const char *item = wanted; item; item = strchr(item, ',') ? strchr(item, ',') + 1 : NULL) {
+        size_t length = strcspn(item, ",");
+        if (length && strncmp(name, item, length) == 0) return true;
+    }
+    return false;
+}
+
+static void add_device(const char *name) {
+    if (!is_wanted(name) || device_count == COUNT(devices)) return;
+    test_device *device = &devices[device_count++];
+    snprintf(device->name, sizeof device->name, "%s", name);
+    clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
+    options.device = name;
+    options.error = device->why;
+    options.error_size = sizeof device->why;
+    if (clattn_context_create(&options, &device->context) == CLATTN_OK) {
+        printf("device %s\n", name);
+    } else {
+        printf("device %s: skipped: %s\n", name, device->why);
+    }
+}
+
+static void add_opencl_devices(void) {
+    clattn_device_info list[32];
+    size_t count = 0;
+    if (clattn_device_list(list, COUNT(list), &count) != CLATTN_OK) return;
+    for (size_t n = 0; n < count && n < COUNT(list); n++) {
+        bool is_cpu = list[n].kind == CLATTN_DEVICE_OPENCL_CPU;
+        if (list[n].kind < CLATTN_DEVICE_OPENCL_CPU || list[n].problem[0]) continue;
+        char name[48];
+        snprintf(name, sizeof name, "%.31s:cpu", list[n].id);
+        if (is_cpu) add_device(name);
+        snprintf(name, sizeof name, "%.31s:gpu", list[n].id);
+        add_device(name);
+    }
+}
+
+const test_device *test_devices(size_t *count) {
+    if (!device_count) {
+#define ISA(name, width, flags, processors, test) add_device("native:" #name);
+#include "../host/native/isa.def"
+#undef ISA
+        add_device("reference");
+        add_opencl_devices();
+    }
+    *count = device_count;
+    return devices;
+}
+
+size_t test_device_count(void) {
+    size_t count;
+    test_devices(&count);
+    return count;
+}
+
+clattn_context *test_context(size_t n) {
+    size_t count;
+    const test_device *list = test_devices(&count);
+    return n < count ? list[n].context : NULL;
+}
+
+const char *test_device_name(size_t n) { return devices[n].name; }
+
+void test_devices_close(void) {
+    while (device_count) clattn_context_destroy(devices[--device_count].context);
+}
+
+void force_none(clattn_context *context) {
+    pthread_mutex_lock(&context->lock);
+    memset(context->banned, 0, clattn__row_count);
+    pthread_mutex_unlock(&context->lock);
+}
+
+bool force_row(clattn_context *context, const clattn__row *row, const clattn__params *params) {
+    pthread_mutex_lock(&context->lock);
+    for (size_t n = 0; n < clattn__row_count; n++) {
+        context->banned[n] = clattn__rows[n].role == row->role && &clattn__rows[n] != row;
+    }
+    pthread_mutex_unlock(&context->lock);
+    return clattn__choose_row(context, row->role, params, NULL) == row;
+}
+
+void for_every_row(uint32_t roles, const clattn__params *params, row_function function, void *data) {
+    for (size_t d = 0; d < test_device_count(); d++) {
+        clattn_context *context = test_context(d);
+        if (!context) continue;
+        if (context->backend->runs_operators) function(context, NULL, test_device_name(d), data);
+        for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++) {
+            if (!(roles & 1u << row->role) || !force_row(context, row, params)) continue;
+            char where[128];
+            snprintf(where, sizeof where, "%.40s, %.40s", test_device_name(d), row->name);
+            function(context, row, where, data);
+        }
+        force_none(context);
+    }
+}
+
+size_t row_macro_values(const char *macro, uint32_t roles, int64_t *values, size_t capacity) {
+    size_t count = 0;
+    for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++) {
+        int64_t value = clattn__row_macro(row, macro, 0);
+        bool known = value < 2 || !(roles & 1u << row->role);
+        for (size_t n = 0; n < count; n++) known |= values[n] == value;
+        if (!known && count < capacity) values[count++] = value;
+    }
+    return count;
+}
+
+const char *error_text(clattn_context *context) {
+    static char text[2048];
+    text[0] = 0;
+    clattn_context_error(context, text, sizeof text);
+    return text;
+}
+
+int run_suite(Suite *suite) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    test_seed();
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    test_devices_close();
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int run_device_suite(Suite *suite) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    bool computes = false;
+    for (size_t d = 0; d < test_device_count(); d++) {
+        computes |= test_context(d) && !test_context(d)->backend->runs_operators;
+    }
+    if (!computes) fprintf(stderr, "no device beside the reference is here: nothing is tested\n");
+    int status = run_suite(suite);
+    return computes ? status : EXIT_FAILURE;
+}

@@ -1,0 +1,190 @@
+/* What every suite shares: random data with a printed seed, guarded buffers, the error rule, and the devices to run on.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLATTN_TESTS_SUPPORT_H
+#define CLATTN_TESTS_SUPPORT_H
+
+#include <check.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../host/internal.h"
+#include "../host/reference/reference.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* Memory or the end of the test program: tests have nothing to say without it. */
+void *test_alloc(size_t count, size_t size);
+
+/* ---- random -------------------------------------------------------------------------------------------------------- */
+
+/* $CLATTN_TEST_SEED, or a fresh one; printed once. */
+uint64_t test_seed(void);
+
+typedef struct rng {
+    uint64_t state;
+} rng;
+
+/* A stream of its own for each number, all of them from the seed. */
+rng rng_make(uint64_t stream);
+uint64_t rng_next(rng *r);
+int64_t rng_below(rng *r, int64_t limit);
+float rng_normal(rng *r);
+/* `count` normal numbers times `amplitude`, newly allocated. */
+float *rng_floats(rng *r, int64_t count, float amplitude);
+
+/* |from|, newly allocated; NULL for NULL. */
+float *absolute(const float *from, int64_t count);
+
+/* Packed floats as the oracle sees them; NULL: not present. */
+clattn__view view_of_floats(const float *data, int64_t batch, int64_t heads, int64_t len, int64_t dim);
+
+/* ---- layouts ------------------------------------------------------------------------------------------------------- */
+
+typedef enum layout {
+    LAYOUT_BHLD,
+    LAYOUT_BLHD,
+    LAYOUT_LBDH,       /* every dimension somewhere else */
+    LAYOUT_PADDED,     /* gaps after rows, heads and batches */
+    LAYOUT_INNER2,     /* every second element */
+    LAYOUT_TRANSPOSED, /* (dim, len) matrices */
+    LAYOUT_COUNT
+} layout;
+
+const char *layout_name(layout l);
+clattn_tensor layout_view(layout l, int64_t batch, int64_t heads, int64_t len, int64_t dim);
+/* A read-only view of one head and batch, repeated: stride 0. */
+clattn_tensor layout_broadcast(int64_t batch, int64_t heads, int64_t len, int64_t dim);
+
+/* Between packed (batch, heads, len, dim) memory and a view's. */
+void view_scatter(const clattn_tensor *view, float *data, const float *packed);
+void view_gather(const clattn_tensor *view, const float *data, float *packed);
+
+/* ---- guarded buffers ------------------------------------------------------------------------------------------------
+ * Memory for a view with NaN before, after and in its gaps; outputs hold another NaN. guarded_intact says whether a run kept
+ * its hands off all that is not its own. Data is aligned to 4 bytes and no more. */
+
+typedef struct guarded {
+    clattn_tensor view;
+    bool is_output;
+    size_t floats; /* with margins */
+    float *base, *data;
+    float *before; /* as it was made */
+} guarded;
+
+guarded guarded_input(clattn_tensor view, const float *packed);
+guarded guarded_output(clattn_tensor view);
+bool guarded_intact(const guarded *g);
+/* Whether an output is still as it was made. */
+bool guarded_untouched(const guarded *g);
+/* The view's elements, packed and newly allocated. */
+float *guarded_result(const guarded *g);
+void guarded_free(guarded *g);
+
+/* ---- bindings ------------------------------------------------------------------------------------------------------
+ * The guarded tensors of one run. */
+
+typedef struct bindings {
+    size_t count;
+    clattn_arg args[CLATTN_TENSOR_COUNT];
+    guarded memory[CLATTN_TENSOR_COUNT];
+} bindings;
+
+/* Nothing happens for an absent view. */
+void bind_input(bindings *b, clattn_tensor_id id, clattn_tensor view, const float *packed);
+void bind_output(bindings *b, clattn_tensor_id id, clattn_tensor view);
+/* Every buffer is as a run must leave it. */
+void assert_intact(const bindings *b, const char *where);
+/* The packed result of an output, newly allocated; NULL when it is not bound. */
+float *bound_result(const bindings *b, clattn_tensor_id id);
+void bindings_free(bindings *b);
+
+/* Fail unless `count` floats are bitwise the same; NULL equals NULL. */
+void assert_same(const float *a, const float *b, int64_t count, const char *where, const char *what);
+
+/* ---- the error rule ------------------------------------------------------------------------------------------------ */
+
+/* What a result is held against, packed as (rows, columns). */
+typedef struct expected {
+    const double *oracle;
+    const float *naive;      /* the plain computation in fp32 */
+    const double *magnitude; /* what cancelled on the way: the sum of absolute terms; NULL: |oracle| */
+    int64_t rows, columns;
+} expected;
+
+typedef struct verdict {
+    bool ok;
+    double error;     /* the largest, relative to its row's magnitude */
+    double tolerance; /* the larger of twice the naive computation's error and 8 epsilon */
+    char text[320];
+} verdict;
+
+/* Where the oracle is NaN or infinite the result must be the same; a NaN anywhere else fails. Errors are taken relative to
+ * each row's largest magnitude; the largest may not exceed the tolerance. */
+verdict judge(const float *result, const expected *e);
+
+#define assert_close(result, e, ...)                                                                                     \
+    do {                                                                                                                 \
+        verdict v_ = judge(result, e);                                                                                   \
+        char where_[256];                                                                                                \
+        snprintf(where_, sizeof where_, __VA_ARGS__);                                                                    \
+        ck_assert_msg(v_.ok, "%s: %s", where_, v_.text);                                                                 \
+    } while (0)
+
+/* ---- devices ------------------------------------------------------------------------------------------------------- */
+
+typedef struct test_device {
+    char name[48];
+    clattn_context *context; /* NULL: not on this machine */
+    char why[256];           /* then why not */
+} test_device;
+
+/* Every device there could be: native at each level, the reference, and each OpenCL device in each kernel family. Opened
+ * once a process, those not there are printed as skipped. $CLATTN_TEST_DEVICES (comma separated beginnings of names) keeps
+ * only some. */
+const test_device *test_devices(size_t *count);
+size_t test_device_count(void);
+/* NULL where device n is not on this machine. */
+clattn_context *test_context(size_t n);
+const char *test_device_name(size_t n);
+void test_devices_close(void);
+
+/* Let `row` be the only one of its role that a context may choose. Returns whether it serves there. */
+bool force_row(clattn_context *context, const clattn__row *row, const clattn__params *params);
+void force_none(clattn_context *context);
+
+/* A way to compute: a device, and a kernel row that is forced there (NULL where the device runs operators whole). */
+typedef void (*row_function)(clattn_context *context, const clattn__row *row, const char *where, void *data);
+
+/* Call `function` for each row of the roles (a bit mask) on each device that it serves, and for the reference. params are what
+ * the choice of rows may depend on. */
+void for_every_row(uint32_t roles, const clattn__params *params, row_function function, void *data);
+#define ROLE_BIT(role) (1u << CLATTN__ROLE_##role)
+
+/* The values of a macro in the rows of some roles, without repetition, at most `capacity`; returns how many. */
+size_t row_macro_values(const char *macro, uint32_t roles, int64_t *values, size_t capacity);
+
+/* The last error of a context, in a buffer that the next call overwrites. */
+const char *error_text(clattn_context *context);
+
+#define assert_ok(context, call)                                                                                         \
+    do {                                                                                                                 \
+        clattn_status status_ = (call);                                                                                  \
+        ck_assert_msg(status_ == CLATTN_OK, "%s: %s: %s", #call, clattn_status_name(status_), error_text(context));      \
+    } while (0)
+
+#define assert_status(context, call, expected_status)                                                                    \
+    do {                                                                                                                 \
+        clattn_status status_ = (call);                                                                                  \
+        ck_assert_msg(status_ == (expected_status), "%s: %s instead of %s: %s", #call, clattn_status_name(status_),      \
+                      clattn_status_name(expected_status), error_text(context));                                         \
+    } while (0)
+
+/* Run a suite and say how it went: the exit status. */
+int run_suite(Suite *suite);
+/* The same for a suite that goes over the devices: it fails where nothing but the reference is there. */
+int run_device_suite(Suite *suite);
+
+#endif

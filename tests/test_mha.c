@@ -1,0 +1,375 @@
+/* The attention layer: on every device, with every kernel row that has a part in it, against the oracle.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "naive.h"
+#include "support.h"
+
+enum { BIAS = 1, X_KV = 2, W_O = 4, RESIDUAL = 8, WEIGHTS = 16, CAUSAL = 32 };
+
+typedef struct mha_case {
+    const char *name;
+    int64_t batch, len_q, len_kv, d_in, d_kv; /* len_kv and d_kv with X_KV */
+    int64_t heads_q, heads_kv, head_dim, value_dim, d_out;
+    int parts;
+    clattn_align align;
+    int64_t position;
+    int has_scale;
+    float scale;
+} mha_case;
+
+static const mha_case cases[] = {
+    /*                   batch, len_q, len_kv, d_in, d_kv, heads_q, heads_kv, head_dim, value_dim, d_out */
+    {"ones",              1,  1,  1,   1,  1,  1, 1,  1,  1,   1, W_O},
+    {"bare heads",        2, 13, 13,  24, 24,  3, 3,  8,  8,  24, 0},
+    {"plain",             2, 17, 17,  32, 32,  4, 4,  8,  8,  32, W_O},
+    {"all of it",         2, 37, 37,  48, 48,  6, 2,  8, 12,  48, BIAS | W_O | RESIDUAL | CAUSAL | WEIGHTS},
+    {"cross",             2, 11, 29,  20, 36,  4, 2, 16,  8,  50, BIAS | W_O | X_KV},
+    {"cross, residual",   1, 11, 29,  20, 36,  4, 4, 16,  8,  20, BIAS | W_O | X_KV | RESIDUAL | WEIGHTS},
+    {"cross, causal",     1, 11, 29,  20, 36,  4, 1, 16,  8,  20, W_O | X_KV | CAUSAL, CLATTN_ALIGN_BOTTOM_RIGHT},
+    {"past",              1,  5, 29,  20, 20,  4, 1, 16,  8,  20, W_O | X_KV | CAUSAL, CLATTN_ALIGN_PAST, 24},
+    {"masked rows",       1, 19, 19,  20, 20,  4, 1, 16,  8,  20, BIAS | W_O | CAUSAL, CLATTN_ALIGN_OFFSET, -5},
+    {"scaled",            1, 19, 19,  20, 20,  2, 2, 16, 16,  20, BIAS | W_O, 0, 0, 1, 0.1f},
+    {"several tiles",     1, 130, 130, 128, 128, 2, 2, 64, 64, 128, BIAS | W_O | RESIDUAL | CAUSAL},
+    {"one word",          3,  1,  1,  64, 64,  4, 4, 16, 16,  64, BIAS | W_O | RESIDUAL},
+    {"no batch",          0,  5,  5,   8,  8,  2, 2,  4,  4,   8, BIAS | W_O},
+    {"no words",          2,  0,  0,   8,  8,  2, 2,  4,  4,   8, BIAS | W_O},
+    {"no keys",           2,  5,  0,   8,  8,  2, 2,  4,  4,   8, BIAS | W_O | X_KV},
+    {"no input",          2,  5,  5,   0,  0,  2, 2,  4,  4,   8, BIAS | W_O},
+    {"no heads' width",   2,  5,  5,   8,  8,  2, 2,  0,  4,   8, BIAS | W_O},
+    {"no values",         2,  5,  5,   8,  8,  2, 2,  4,  0,   8, BIAS | W_O},
+};
+
+typedef struct mha_problem {
+    mha_case c;
+    float *x, *x_kv, *w_q, *w_k, *w_v, *w_o, *b_q, *b_k, *b_v, *b_o;
+    double *out, *magnitude, *weights;
+    float *naive_out, *naive_weights;
+} mha_problem;
+
+/* ---- the oracle ---------------------------------------------------------------------------------------------------- */
+
+static int64_t merged_columns(const mha_case *c) { return c->heads_q * c->value_dim; }
+static int64_t out_columns(const mha_case *c) { return c->parts & W_O ? c->d_out : merged_columns(c); }
+
+static int64_t offset_of(const mha_case *c) {
+    return clattn__oracle_offset(c->align, c->len_q, c->len_kv, c->position, c->position);
+}
+
+static clattn__oracle_mha_args oracle_args(const mha_problem *p) {
+    const mha_case *c = &p->c;
+    return (clattn__oracle_mha_args){
+        .x = view_of_floats(p->x, c->batch, 1, c->len_q, c->d_in),
+        .x_kv = view_of_floats(p->x_kv, c->batch, 1, c->len_kv, c->d_kv),
+        .w_q = view_of_floats(p->w_q, 1, 1, c->d_in, c->heads_q * c->head_dim),
+        .w_k = view_of_floats(p->w_k, 1, 1, c->d_kv, c->heads_kv * c->head_dim),
+        .w_v = view_of_floats(p->w_v, 1, 1, c->d_kv, c->heads_kv * c->value_dim),
+        .w_o = view_of_floats(p->w_o, 1, 1, merged_columns(c), c->d_out),
+        .b_q = view_of_floats(p->b_q, 1, 1, 1, c->heads_q * c->head_dim),
+        .b_k = view_of_floats(p->b_k, 1, 1, 1, c->heads_kv * c->head_dim),
+        .b_v = view_of_floats(p->b_v, 1, 1, 1, c->heads_kv * c->value_dim),
+        .b_o = view_of_floats(p->b_o, 1, 1, 1, c->d_out),
+        .out = clattn__view_of_doubles(p->out, c->batch, 1, c->len_q, out_columns(c)),
+        .weights = clattn__view_of_doubles(p->weights, c->batch, c->heads_q, c->len_q, c->len_kv),
+        .heads_q = c->heads_q,
+        .heads_kv = c->heads_kv,
+        .residual = (c->parts & RESIDUAL) != 0,
+        .has_scale = c->has_scale,
+        .scale = c->scale,
+        .causal = (c->parts & CAUSAL) != 0,
+        .offset = offset_of(c),
+    };
+}
+
+static void must(clattn_status status) {
+    if (status != CLATTN_OK) ck_abort_msg("the oracle failed: %s", clattn_status_text(status));
+}
+
+/* The output projection of absolute values: |merged| |w_o| + |b_o| + |x|. */
+static void solve_magnitude(mha_problem *p) {
+    const mha_case *c = &p->c;
+    const int64_t columns = merged_columns(c), count = c->batch * c->len_q * columns;
+    double *merged = test_alloc((size_t)count, sizeof *merged);
+    clattn__oracle_mha_args heads = oracle_args(p);
+    heads.w_o.present = heads.b_o.present = heads.residual = false;
+    heads.out = clattn__view_of_doubles(merged, c->batch, 1, c->len_q, columns);
+    must(clattn__oracle_mha(&heads));
+    for (int64_t n = 0; n < count; n++) merged[n] = fabs(merged[n]);
+    if (!(c->parts & W_O)) {
+        for (int64_t n = 0; n < count; n++) p->magnitude[n] = merged[n];
+    } else {
+        float *w = absolute(p->w_o, columns * c->d_out), *b = absolute(p->b_o, c->d_out);
+        float *x = absolute(p->x, c->batch * c->len_q * c->d_in);
+        const clattn__oracle_project_args output = {
+            .x = heads.out,
+            .w = view_of_floats(w, 1, 1, columns, c->d_out),
+            .bias = view_of_floats(b, 1, 1, 1, c->d_out),
+            .residual = view_of_floats(c->parts & RESIDUAL ? x : NULL, c->batch, 1, c->len_q, c->d_out),
+            .y = clattn__view_of_doubles(p->magnitude, c->batch, 1, c->len_q, c->d_out),
+        };
+        must(clattn__oracle_project(&output));
+        free(x);
+        free(b);
+        free(w);
+    }
+    free(merged);
+}
+
+/* ---- the naive computation ----------------------------------------------------------------------------------------- */
+
+/* (batch, heads, len, dim) to (batch, len, heads * dim) */
+static void merge_heads(const float *heads, int64_t batch, int64_t count, int64_t len, int64_t dim, float *merged) {
+    const clattn_tensor view = clattn_tensor_blhd(CLATTN_F32, batch, count, len, dim);
+    view_scatter(&view, merged, heads);
+}
+
+static void solve_naive(mha_problem *p) {
+    const mha_case *c = &p->c;
+    const int64_t rows = c->batch * c->heads_q * c->len_q, keys = c->batch * c->heads_kv * c->len_kv;
+    const float *x_kv = p->x_kv ? p->x_kv : p->x;
+    float *q = test_alloc((size_t)(rows * c->head_dim), sizeof *q), *k = test_alloc((size_t)(keys * c->head_dim), sizeof *k);
+    float *v = test_alloc((size_t)(keys * c->value_dim), sizeof *v), *lse = test_alloc((size_t)rows, sizeof *lse);
+    float *scores = test_alloc((size_t)(rows * c->len_kv), sizeof *scores);
+    float *heads = test_alloc((size_t)(rows * c->value_dim), sizeof *heads);
+    float *merged = test_alloc((size_t)(rows * c->value_dim), sizeof *merged);
+    naive_project(c->batch, c->heads_q, c->len_q, c->d_in, c->head_dim, p->x, p->w_q, p->b_q, NULL, q);
+    naive_project(c->batch, c->heads_kv, c->len_kv, c->d_kv, c->head_dim, x_kv, p->w_k, p->b_k, NULL, k);
+    naive_project(c->batch, c->heads_kv, c->len_kv, c->d_kv, c->value_dim, x_kv, p->w_v, p->b_v, NULL, v);
+    const naive_attention_args attention = {
+        .batch = c->batch,
+        .heads_q = c->heads_q,
+        .heads_kv = c->heads_kv,
+        .len_q = c->len_q,
+        .len_kv = c->len_kv,
+        .head_dim = c->head_dim,
+        .value_dim = c->value_dim,
+        .scale = c->has_scale ? c->scale : (float)clattn__oracle_default_scale(c->head_dim),
+        .causal = (c->parts & CAUSAL) != 0,
+        .offset = offset_of(c),
+        .q = q,
+        .k = k,
+        .v = v,
+        .out = heads,
+        .lse = lse,
+        .scores = scores,
+        .weights = p->naive_weights,
+    };
+    naive_attention(&attention);
+    merge_heads(heads, c->batch, c->heads_q, c->len_q, c->value_dim, c->parts & W_O ? merged : p->naive_out);
+    if (c->parts & W_O) {
+        naive_project(c->batch, 1, c->len_q, merged_columns(c), c->d_out, merged, p->w_o, p->b_o,
+                      c->parts & RESIDUAL ? p->x : NULL, p->naive_out);
+    }
+    void *arrays[] = {q, k, v, lse, scores, heads, merged};
+    for (size_t n = 0; n < COUNT(arrays); n++) free(arrays[n]);
+}
+
+/* ---- the problem --------------------------------------------------------------------------------------------------- */
+
+/* A weight that keeps the size of what it multiplies. */
+static float *make_weight(rng *r, int64_t depth, int64_t columns) {
+    return rng_floats(r, depth * columns, depth ? 1 / sqrtf((float)depth) : 1);
+}
+
+static mha_problem problem_make(const mha_case *c, rng *r) {
+    mha_problem p = {.c = *c};
+    const bool bias = c->parts & BIAS, w_o = c->parts & W_O;
+    p.x = rng_floats(r, c->batch * c->len_q * c->d_in, 1);
+    if (c->parts & X_KV) p.x_kv = rng_floats(r, c->batch * c->len_kv * c->d_kv, 1);
+    p.w_q = make_weight(r, c->d_in, c->heads_q * c->head_dim);
+    p.w_k = make_weight(r, c->d_kv, c->heads_kv * c->head_dim);
+    p.w_v = make_weight(r, c->d_kv, c->heads_kv * c->value_dim);
+    if (w_o) p.w_o = make_weight(r, merged_columns(c), c->d_out);
+    if (bias) p.b_q = rng_floats(r, c->heads_q * c->head_dim, 1);
+    if (bias) p.b_k = rng_floats(r, c->heads_kv * c->head_dim, 1);
+    if (bias) p.b_v = rng_floats(r, c->heads_kv * c->value_dim, 1);
+    if (bias && w_o) p.b_o = rng_floats(r, c->d_out, 1);
+    const int64_t count = c->batch * c->len_q * out_columns(c), pairs = c->batch * c->heads_q * c->len_q * c->len_kv;
+    p.out = test_alloc((size_t)count, sizeof *p.out);
+    p.magnitude = test_alloc((size_t)count, sizeof *p.magnitude);
+    p.weights = test_alloc((size_t)pairs, sizeof *p.weights);
+    p.naive_out = test_alloc((size_t)count, sizeof *p.naive_out);
+    p.naive_weights = test_alloc((size_t)pairs, sizeof *p.naive_weights);
+    const clattn__oracle_mha_args args = oracle_args(&p);
+    must(clattn__oracle_mha(&args));
+    solve_magnitude(&p);
+    solve_naive(&p);
+    return p;
+}
+
+static void problem_free(mha_problem *p) {
+    void *arrays[] = {p->x,   p->x_kv, p->w_q, p->w_k,       p->w_v,     p->w_o,       p->b_q,          p->b_k,
+                      p->b_v, p->b_o,  p->out, p->magnitude, p->weights, p->naive_out, p->naive_weights};
+    for (size_t n = 0; n < COUNT(arrays); n++) free(arrays[n]);
+}
+
+/* ---- running it ---------------------------------------------------------------------------------------------------- */
+
+typedef struct mha_results {
+    float *out, *weights;
+} mha_results;
+
+static clattn_tensor optional_view(layout l, const float *data, int64_t rows, int64_t columns) {
+    return data ? layout_view(l, 1, 1, rows, columns) : (clattn_tensor){0};
+}
+
+static clattn_mha_desc make_desc(const mha_problem *p, layout l, clattn_algorithm algorithm, bool weights) {
+    const mha_case *c = &p->c;
+    clattn_mha_desc desc = CLATTN_MHA_DESC_INIT;
+    desc.x = layout_view(l, c->batch, 1, c->len_q, c->d_in);
+    if (p->x_kv) desc.x_kv = layout_view(l, c->batch, 1, c->len_kv, c->d_kv);
+    desc.w_q = layout_view(l, 1, 1, c->d_in, c->heads_q * c->head_dim);
+    desc.w_k = layout_view(l, 1, 1, c->d_kv, c->heads_kv * c->head_dim);
+    desc.w_v = layout_view(l, 1, 1, c->d_kv, c->heads_kv * c->value_dim);
+    desc.w_o = optional_view(l, p->w_o, merged_columns(c), c->d_out);
+    desc.b_q = optional_view(l, p->b_q, 1, c->heads_q * c->head_dim);
+    desc.b_k = optional_view(l, p->b_k, 1, c->heads_kv * c->head_dim);
+    desc.b_v = optional_view(l, p->b_v, 1, c->heads_kv * c->value_dim);
+    desc.b_o = optional_view(l, p->b_o, 1, c->d_out);
+    desc.out = layout_view(l, c->batch, 1, c->len_q, out_columns(c));
+    if (weights) desc.weights = layout_view(l, c->batch, c->heads_q, c->len_q, c->len_kv);
+    desc.heads_q = c->heads_q;
+    desc.heads_kv = c->heads_kv == c->heads_q ? 0 : c->heads_kv;
+    desc.residual = (c->parts & RESIDUAL) != 0;
+    desc.has_scale = c->has_scale;
+    desc.scale = c->scale;
+    desc.causal = (c->parts & CAUSAL) != 0;
+    desc.align = c->align;
+    desc.past_len = c->align == CLATTN_ALIGN_PAST ? c->position : 0;
+    desc.offset = c->align == CLATTN_ALIGN_OFFSET ? c->position : 0;
+    desc.algorithm = algorithm;
+    return desc;
+}
+
+static mha_results run(clattn_context *context, const mha_problem *p, layout l, clattn_algorithm algorithm, const char *where) {
+    const bool weights = (p->c.parts & WEIGHTS) && algorithm != CLATTN_ALGORITHM_FUSED;
+    const clattn_mha_desc desc = make_desc(p, l, algorithm, weights);
+    bindings b = {0};
+    bind_output(&b, CLATTN_TENSOR_OUT, desc.out);
+    bind_output(&b, CLATTN_TENSOR_WEIGHTS, desc.weights);
+    bind_input(&b, CLATTN_TENSOR_X, desc.x, p->x);
+    bind_input(&b, CLATTN_TENSOR_X_KV, desc.x_kv, p->x_kv);
+    bind_input(&b, CLATTN_TENSOR_W_Q, desc.w_q, p->w_q);
+    bind_input(&b, CLATTN_TENSOR_W_K, desc.w_k, p->w_k);
+    bind_input(&b, CLATTN_TENSOR_W_V, desc.w_v, p->w_v);
+    bind_input(&b, CLATTN_TENSOR_W_O, desc.w_o, p->w_o);
+    bind_input(&b, CLATTN_TENSOR_B_Q, desc.b_q, p->b_q);
+    bind_input(&b, CLATTN_TENSOR_B_K, desc.b_k, p->b_k);
+    bind_input(&b, CLATTN_TENSOR_B_V, desc.b_v, p->b_v);
+    bind_input(&b, CLATTN_TENSOR_B_O, desc.b_o, p->b_o);
+    assert_ok(context, clattn_mha(context, &desc, b.args, b.count));
+    assert_intact(&b, where);
+    mha_results results = {bound_result(&b, CLATTN_TENSOR_OUT), bound_result(&b, CLATTN_TENSOR_WEIGHTS)};
+    bindings_free(&b);
+    return results;
+}
+
+static void results_free(mha_results *r) {
+    free(r->out);
+    free(r->weights);
+}
+
+static void assert_results(const mha_problem *p, const mha_results *r, const char *where) {
+    const mha_case *c = &p->c;
+    const expected out = {p->out, p->naive_out, p->magnitude, c->batch * c->len_q, out_columns(c)};
+    const expected weights = {p->weights, p->naive_weights, NULL, c->batch * c->heads_q * c->len_q, c->len_kv};
+    assert_close(r->out, &out, "%s, %s, out", where, c->name);
+    if (r->weights) assert_close(r->weights, &weights, "%s, %s, weights", where, c->name);
+}
+
+/* ---- tests --------------------------------------------------------------------------------------------------------- */
+
+enum {
+    FUSED = ROLE_BIT(ATTENTION),
+    STAGED = ROLE_BIT(SCORES) | ROLE_BIT(MASK) | ROLE_BIT(SOFTMAX) | ROLE_BIT(WEIGHTED_VALUES),
+    PROJECT = ROLE_BIT(PROJECT)
+};
+
+static clattn_algorithm algorithm_of(const clattn__row *row) {
+    if (!row || PROJECT & 1u << row->role) return CLATTN_ALGORITHM_AUTO;
+    return FUSED & 1u << row->role ? CLATTN_ALGORITHM_FUSED : CLATTN_ALGORITHM_STAGED;
+}
+
+static clattn__params params_of(const mha_case *c) {
+    return (clattn__params){.attention = {.head_dim = (i32)c->head_dim, .value_dim = (i32)c->value_dim}};
+}
+
+static void check_outputs(clattn_context *context, const clattn__row *row, const char *where, void *data) {
+    mha_results results = run(context, data, LAYOUT_BHLD, algorithm_of(row), where);
+    assert_results(data, &results, where);
+    results_free(&results);
+}
+
+START_TEST(every_shape_on_every_row) {
+    rng r = rng_make((uint64_t)_i);
+    mha_problem p = problem_make(&cases[_i], &r);
+    const clattn__params params = params_of(&p.c);
+    for_every_row(FUSED | STAGED, &params, check_outputs, &p);
+    for_every_row(PROJECT, &(clattn__params){0}, check_outputs, &p);
+    problem_free(&p);
+}
+END_TEST
+
+static void check_layouts(clattn_context *context, const clattn__row *row, const char *where, void *data) {
+    const mha_problem *p = data;
+    const mha_case *c = &p->c;
+    mha_results packed = run(context, p, LAYOUT_BHLD, algorithm_of(row), where);
+    for (layout l = LAYOUT_BHLD; l < LAYOUT_COUNT; l++) {
+        mha_results results = run(context, p, l, algorithm_of(row), where);
+        char what[192];
+        snprintf(what, sizeof what, "%s, %s against bhld", where, layout_name(l));
+        assert_same(results.out, packed.out, c->batch * c->len_q * out_columns(c), what, "out");
+        assert_same(results.weights, packed.weights, c->batch * c->heads_q * c->len_q * c->len_kv, what, "weights");
+        results_free(&results);
+    }
+    results_free(&packed);
+}
+
+START_TEST(any_layout_is_bitwise_the_packed_one) {
+    rng r = rng_make(1000);
+    mha_problem p = problem_make(&cases[3], &r);
+    const clattn__params params = params_of(&p.c);
+    for_every_row(FUSED | STAGED, &params, check_layouts, &p);
+    problem_free(&p);
+}
+END_TEST
+
+static void check_sample(clattn_context *context, const clattn__row *row, const char *where, void *data) {
+    const mha_problem *p = data;
+    const mha_case *c = &p->c;
+    mha_results whole = run(context, p, LAYOUT_BHLD, algorithm_of(row), where);
+    const int64_t count = c->len_q * out_columns(c);
+    for (int64_t b = 0; b < c->batch; b++) {
+        mha_problem alone = *p;
+        alone.c.batch = 1;
+        alone.x = p->x + b * c->len_q * c->d_in;
+        mha_results one = run(context, &alone, LAYOUT_BHLD, algorithm_of(row), where);
+        assert_same(one.out, whole.out + b * count, count, where, "a sample alone");
+        results_free(&one);
+    }
+    results_free(&whole);
+}
+
+START_TEST(a_sample_alone_equals_itself_in_a_batch) {
+    static const mha_case c = {"batch", 3, 29, 29, 36, 36, 4, 2, 12, 8, 36, BIAS | W_O | RESIDUAL};
+    rng r = rng_make(2000);
+    mha_problem p = problem_make(&c, &r);
+    const clattn__params params = params_of(&p.c);
+    for_every_row(FUSED | STAGED, &params, check_sample, &p);
+    problem_free(&p);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("mha");
+    TCase *tests = tcase_create("mha");
+    tcase_add_loop_test(tests, every_shape_on_every_row, 0, COUNT(cases));
+    tcase_add_test(tests, any_layout_is_bitwise_the_packed_one);
+    tcase_add_test(tests, a_sample_alone_equals_itself_in_a_batch);
+    suite_add_tcase(suite, tests);
+    return run_device_suite(suite);
+}
