@@ -118,8 +118,8 @@ static bool take(bench_record *record, bench_field field, const cJSON *item) {
 
 static bool take_record(const cJSON *object, bench_records *records, const char *path, bench_error *error) {
     const cJSON *schema = cJSON_GetObjectItemCaseSensitive(object, "schema");
-    if (!cJSON_IsString(schema) || strcmp(schema->valuestring, BENCH_SCHEMA) != 0)
-        return bench_fail(error, "%s: record %zu is not of schema %s", path, records->count, BENCH_SCHEMA);
+    if (!cJSON_IsString(schema) || strcmp(schema->valuestring, BENCH_SCHEMA_NAME) != 0)
+        return bench_fail(error, "%s: record %zu is not of schema %s", path, records->count, BENCH_SCHEMA_NAME);
     bench_record *record = bench_records_add(records);
     if (!record) return bench_fail(error, "out of memory");
     for (int field = 0; field < BENCH_FIELD_COUNT; field++)

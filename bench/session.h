@@ -14,7 +14,7 @@
 typedef struct bench_session {
     bench_args args;
     uint64_t seed;
-    char os[160];
+    char os[256];
     clattn_context *reference;
     bench_device devices[BENCH_MAX_UNITS]; /* the same device with 1, 2, ... of its units, opened when first asked for */
     size_t device_count;
