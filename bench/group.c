@@ -97,10 +97,11 @@ static bool add_peaks(bench_group *group, bench_error *error) {
     return true;
 }
 
-/* GFLOP/s of the device's multiply-adds, as sampled in the same turns. */
+/* GFLOP/s of the device's multiply-adds, the best of the same turns: a peak is what can be reached, not what was left over by
+ * whatever else ran. */
 static double peak_of(const bench_group *group, const bench_lane *peaks, const bench_device *device) {
     for (size_t i = 0; i < group->peak_count; i++)
-        if (group->peaks[i].device == device) return group->peaks[i].flops / peaks[i].stats.median * 1e-6;
+        if (group->peaks[i].device == device) return group->peaks[i].flops / peaks[i].stats.min * 1e-6;
     return NAN;
 }
 

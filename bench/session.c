@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -106,10 +107,25 @@ void bench_session_progress(const bench_session *session, const char *format, ..
     va_end(list);
 }
 
+/* Whether the line stands among the remarks already: a reason that holds at every length is given once. */
+static bool is_known(const bench_session *session, const char *line) {
+    size_t length = strlen(line);
+    for (const char *at = session->remarks.data; at && (at = strstr(at, line)) != NULL; at += length)
+        if ((at == session->remarks.data || at[-1] == '\n') && at[length] == '\n') return true;
+    return false;
+}
+
 void bench_session_remark(bench_session *session, const char *format, ...) {
+    clattn__text line = {0};
     va_list list;
     va_start(list, format);
-    clattn__text_add_list(&session->remarks, format, list);
-    clattn__text_add(&session->remarks, "\n");
+    clattn__text_add_list(&line, format, list);
     va_end(list);
+    if (line.data) {
+        for (size_t i = line.length; i > 0 && line.data[i - 1] == '\n'; i--) line.data[i - 1] = 0;
+        for (char *c = line.data; *c; c++)
+            if (*c == '\n') *c = ' ';
+        if (!is_known(session, line.data)) clattn__text_add(&session->remarks, "%s\n", line.data);
+    }
+    clattn__text_free(&line);
 }

@@ -43,7 +43,7 @@ size_t bench_session_lengths(const bench_session *, const int64_t *defaults, siz
 /* Seconds left of the run's limit. */
 double bench_session_seconds_left(const bench_session *);
 void bench_session_progress(const bench_session *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A line of remarks. */
+/* A remark: one line, kept once. */
 void bench_session_remark(bench_session *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif
