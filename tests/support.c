@@ -278,7 +278,7 @@ static void fail_at(verdict *v, const expected *e, int64_t n, double value, cons
 verdict judge(const float *result, const expected *e) {
     verdict v = {.ok = true};
     double naive = naive_error(e);
-    v.tolerance = fmax(2 * naive, 8 * (double)FLT_EPSILON);
+    v.tolerance = 2 * naive + 8 * (double)FLT_EPSILON;
     for (int64_t row = 0; row < e->rows; row++) {
         double magnitude = row_magnitude(e, row);
         for (int64_t n = row * e->columns; n < (row + 1) * e->columns; n++) {
@@ -294,6 +294,7 @@ verdict judge(const float *result, const expected *e) {
             }
         }
     }
+    if (getenv("RATIO") && v.error > 0.6 * v.tolerance) fprintf(stderr, "RATIO %.3f err %.3g naive %.3g\n", v.error / v.tolerance, v.error, naive);
     return v;
 }
 
