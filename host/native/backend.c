@@ -89,13 +89,16 @@ static void run_repeated(clattn__native_kernel *kernel, void *const *buffers, co
 }
 
 static clattn_status run(clattn_plan *plan, void *const tensors[CLATTN_TENSOR_COUNT]) {
+    void *workspace = tensors[CLATTN_TENSOR_WORKSPACE];
+    clattn_status status = clattn__plan_own_workspace(plan, &workspace);
+    if (status != CLATTN_OK) return status;
     for (size_t n = 0; n < plan->step_count; n++) {
         const clattn__step *step = &plan->steps[n];
         const clattn__native_entry *entry = step->prepared;
         void *buffers[CLATTN__MAX_BUFFERS] = {0};
         for (int i = 0; i < clattn__roles[step->row->role].buffers; i++) {
             const clattn__place *place = &step->buffers[i];
-            buffers[i] = place->where == CLATTN__IN_WORKSPACE ? (char *)tensors[CLATTN_TENSOR_WORKSPACE] + place->offset
+            buffers[i] = place->where == CLATTN__IN_WORKSPACE ? (char *)workspace + place->offset
                                                               : tensors[place->tensor];
         }
         const int threads = team_size(plan->context, step->params.groups);

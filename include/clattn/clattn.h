@@ -62,6 +62,20 @@ extern "C" {
 #  define CLATTN_API __attribute__((visibility("default")))
 #endif
 
+/* What the _INIT macros stand for: struct_size set, all else zero, without a warning in C or C++. */
+#ifdef __cplusplus
+extern "C++" {
+template <class Struct> inline Struct clattn__init() {
+    Struct value = Struct();
+    value.struct_size = sizeof(Struct);
+    return value;
+}
+}
+#  define CLATTN__INIT(type) clattn__init<type>()
+#else
+#  define CLATTN__INIT(type) { .struct_size = sizeof(type) }
+#endif
+
 #define CLATTN_VERSION_MAJOR 0
 #define CLATTN_VERSION_MINOR 1
 #define CLATTN_VERSION_PATCH 0
@@ -195,7 +209,7 @@ typedef struct clattn_context_options {
     size_t error_size;
 } clattn_context_options;
 
-#define CLATTN_CONTEXT_OPTIONS_INIT { sizeof(clattn_context_options), NULL, 0, 0, NULL, NULL, NULL, 0 }
+#define CLATTN_CONTEXT_OPTIONS_INIT CLATTN__INIT(clattn_context_options)
 
 /* Make a context. options may be NULL. On failure *context is NULL.
  * Errors: ARGUMENT (unknown device text, options), DEVICE (not there; the text lists what is), MEMORY. */
@@ -340,10 +354,10 @@ typedef struct clattn_recurrence_desc {
     int persistent; /* 0: the device's choice; 1: one kernel that loops inside; 2: one launch a step */
 } clattn_recurrence_desc;
 
-#define CLATTN_ATTENTION_DESC_INIT { sizeof(clattn_attention_desc) }
-#define CLATTN_PROJECT_QKV_DESC_INIT { sizeof(clattn_project_qkv_desc) }
-#define CLATTN_MHA_DESC_INIT { sizeof(clattn_mha_desc) }
-#define CLATTN_RECURRENCE_DESC_INIT { sizeof(clattn_recurrence_desc) }
+#define CLATTN_ATTENTION_DESC_INIT CLATTN__INIT(clattn_attention_desc)
+#define CLATTN_PROJECT_QKV_DESC_INIT CLATTN__INIT(clattn_project_qkv_desc)
+#define CLATTN_MHA_DESC_INIT CLATTN__INIT(clattn_mha_desc)
+#define CLATTN_RECURRENCE_DESC_INIT CLATTN__INIT(clattn_recurrence_desc)
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 /* Plans                                                                                                              */

@@ -154,7 +154,7 @@ INLINE void block_values(const block *blk, __global const float *v, const attent
     for (; d < p->value_dim; d++) value_rows(1, blk, v + d * p->v.d, &p->v, weights, ot + d * LANES);
 }
 
-/* Divide by the sums. A sum of 0 is that of a row without a live key: were there one, its maximum would weigh 1. */
+/* Divide by the sums. A sum of 0 is that of a row without a finite score, all of whose weights are 0. */
 INLINE void block_store(const block *blk, const float *ot, __global float *out, __global float *lse, const attention_params *p,
                         i64 first) {
     float row_max[LANES], row_sum[LANES];
@@ -164,10 +164,9 @@ INLINE void block_store(const block *blk, const float *ot, __global float *out, 
     }
     for (int lane = 0; lane < LANES && first + lane < p->len_q; lane++) {
         __global float *row = out + (first + lane) * p->out.l;
-        int empty = row_sum[lane] == 0.0f;
-        float factor = 1.0f / row_sum[lane];
-        for (int d = 0; d < p->value_dim; d++) row[d * p->out.d] = empty ? 0.0f : ot[d * LANES + lane] * factor;
-        if (p->has_lse) lse[(first + lane) * p->lse.l] = empty ? -INFINITY : row_max[lane] * LN_2 + log(row_sum[lane]);
+        float factor = row_sum[lane] == 0.0f ? 1.0f : 1.0f / row_sum[lane];
+        for (int d = 0; d < p->value_dim; d++) row[d * p->out.d] = ot[d * LANES + lane] * factor;
+        if (p->has_lse) lse[(first + lane) * p->lse.l] = row_max[lane] * LN_2 + log(row_sum[lane]);
     }
 }
 

@@ -36,4 +36,49 @@
         }                                                                                                                  \
     }
 
+/* ---- tiles of matrices, for the kernels that walk them ---------------------------------------------------------------
+ * A tile of C, [rows][LANES], gathers the products of packed panels of B, [depth][LANES], while depth goes on TILE_K at a time;
+ * a panel and ROWS rows of A then stay in the nearest cache. */
+#if defined(TILE_K)
+
+DEFINE_MULTIPLY(__private)
+
+INLINE void tile_clear(float *c, int rows) {
+    for (int n = 0; n < rows * LANES_OF_BLOCK; n += VECTOR_WIDTH) vec_store(vec_splat(0.0f), c + n);
+}
+
+/* C += A panel for `rows` rows. */
+INLINE void tile_multiply_rows(const int rows, float *c, __global const float *a, i64 a_row, i64 a_step, const float *panel,
+                               i64 depth) {
+    vec acc[ROWS][VECTORS];
+    FOR_BLOCK(r, v, rows) acc[r][v] = vec_load(c + r * LANES_OF_BLOCK + v * VECTOR_WIDTH);
+    multiply(acc, rows, a, a_row, a_step, panel, depth);
+    FOR_BLOCK(r, v, rows) vec_store(acc[r][v], c + r * LANES_OF_BLOCK + v * VECTOR_WIDTH);
+}
+
+/* panel[k][lane] = b[k * b_step + lane * b_lane] for the first `lanes` lanes, 0 for the others. */
+INLINE void panel_pack(float *panel, __global const float *b, i64 b_step, i64 b_lane, int depth, int lanes) {
+    if (b_lane == 1 && lanes == LANES_OF_BLOCK) {
+        for (int k = 0; k < depth; k++, b += b_step, panel += LANES_OF_BLOCK) {
+            UNROLL for (int v = 0; v < VECTORS; v++) vec_store(vec_load(b + v * VECTOR_WIDTH), panel + v * VECTOR_WIDTH);
+        }
+        return;
+    }
+    for (int lane = 0; lane < LANES_OF_BLOCK; lane++) {
+        for (int k = 0; k < depth; k++)
+            panel[k * LANES_OF_BLOCK + lane] = lane < lanes ? b[k * b_step + lane * b_lane] : 0.0f;
+    }
+}
+
+/* to[lane * stride] = scale * from[lane] for the first `lanes` lanes. */
+INLINE void lanes_store(__global float *to, i64 stride, const float *from, float scale, int lanes) {
+    if (stride == 1 && lanes == LANES_OF_BLOCK) {
+        UNROLL for (int v = 0; v < VECTORS; v++) vec_store(scale * vec_load(from + v * VECTOR_WIDTH), to + v * VECTOR_WIDTH);
+        return;
+    }
+    for (int lane = 0; lane < lanes; lane++) to[lane * stride] = scale * from[lane];
+}
+
+#endif
+
 #endif

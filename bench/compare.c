@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compare.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "stats.h"
+
+const char *bench_change_name(bench_change change) {
+    static const char *const names[] = {"same", "faster", "slower", "unclear"};
+    return names[change];
+}
+
+bench_change bench_change_of(const bench_record *a, const bench_record *b, double drift) {
+    double before = bench_real(a, BENCH_MS_MEDIAN), after = bench_real(b, BENCH_MS_MEDIAN);
+    if (!(before > 0 && after > 0)) return BENCH_CHANGE_UNCLEAR;
+    double doubt = drift + bench_real(a, BENCH_IQR) / before + bench_real(b, BENCH_IQR) / after;
+    if (!(doubt >= 0)) return BENCH_CHANGE_UNCLEAR;
+    double change = fmax(before, after) / fmin(before, after) - 1;
+    if (change <= BENCH_COMPARE_RESOLUTION) return doubt <= 2 * BENCH_COMPARE_RESOLUTION ? BENCH_SAME : BENCH_CHANGE_UNCLEAR;
+    if (change <= doubt + BENCH_COMPARE_RESOLUTION) return BENCH_CHANGE_UNCLEAR;
+    double min_before = bench_real(a, BENCH_MS_MIN), min_after = bench_real(b, BENCH_MS_MIN);
+    bool faster = after < before;
+    bool agrees = faster ? min_after * (1 + BENCH_COMPARE_RESOLUTION + drift) < min_before
+                         : min_before * (1 + BENCH_COMPARE_RESOLUTION + drift) < min_after;
+    if (!agrees) return BENCH_CHANGE_UNCLEAR;
+    return faster ? BENCH_FASTER : BENCH_SLOWER;
+}
+
+/* The record of `records` that measures what `wanted` does, or NULL. */
+static const bench_record *find(const bench_records *records, const bench_record *wanted) {
+    for (size_t i = 0; i < records->count; i++)
+        if (bench_same_key(&records->items[i], wanted)) return &records->items[i];
+    return NULL;
+}
+
+static bool is_timed(const bench_record *record) { return isfinite(bench_real(record, BENCH_MS_MEDIAN)); }
+
+double bench_drift(const bench_records *a, const bench_records *b) {
+    double *drifts = malloc((a->count + 1) * sizeof *drifts);
+    if (!drifts) return NAN;
+    size_t count = 0;
+    for (size_t i = 0; i < a->count; i++) {
+        if (strcmp(bench_text(&a->items[i], BENCH_OP), "limit") != 0) continue;
+        const bench_record *other = find(b, &a->items[i]);
+        double before = bench_real(&a->items[i], BENCH_MS_MEDIAN), after = other ? bench_real(other, BENCH_MS_MEDIAN) : NAN;
+        if (before > 0 && after > 0) drifts[count++] = fmax(before, after) / fmin(before, after) - 1;
+    }
+    double median = count ? bench_stats_of(drifts, count).median : 0;
+    free(drifts);
+    return median;
+}
+
+static void print_line(const bench_record *a, const bench_record *b, bench_change change) {
+    printf("%-8s %-9s %-24.24s %6lld %4lld %-4s %11.4f %11.4f %6.2fx  %s\n", bench_text(a, BENCH_CONTRAST), bench_text(a, BENCH_OP),
+           bench_text(a, BENCH_PATH), (long long)bench_count(a, BENCH_LEN_Q), (long long)bench_count(a, BENCH_THREADS),
+           bench_text(a, BENCH_CACHE_STATE), bench_real(a, BENCH_MS_MEDIAN), bench_real(b, BENCH_MS_MEDIAN),
+           bench_real(a, BENCH_MS_MEDIAN) / bench_real(b, BENCH_MS_MEDIAN), bench_change_name(change));
+}
+
+static void warn_if_different(const bench_records *a, const bench_records *b, bench_field field) {
+    const char *x = bench_text(&a->items[0], field), *y = bench_text(&b->items[0], field);
+    if (strcmp(x, y) != 0) printf("%s differs: %s | %s\n", bench_fields[field].name, x, y);
+}
+
+static int compare(const bench_records *a, const bench_records *b) {
+    static const bench_field context[] = {BENCH_DEVICE_NAME, BENCH_DRIVER, BENCH_OS, BENCH_VERSION, BENCH_COMMIT};
+    for (size_t i = 0; i < sizeof context / sizeof *context; i++) warn_if_different(a, b, context[i]);
+    double drift = bench_drift(a, b);
+    printf("the machine itself moved by %.1f %% between the runs (FMA peak and bandwidths)\n", drift * 100);
+    printf("%-8s %-9s %-24s %6s %4s %-4s %11s %11s %7s\n", "contrast", "op", "path", "length", "unit", "", "ms before", "ms after",
+           "speed");
+    size_t counts[4] = {0}, matched = 0;
+    for (size_t i = 0; i < a->count; i++) {
+        const bench_record *other = find(b, &a->items[i]);
+        if (!other || !is_timed(&a->items[i]) || !is_timed(other)) continue;
+        bench_change change = bench_change_of(&a->items[i], other, drift);
+        print_line(&a->items[i], other, change);
+        counts[change]++;
+        matched++;
+    }
+    if (!matched) {
+        fprintf(stderr, "clattn bench compare: no record of the first file measures what one of the second does\n");
+        return 1;
+    }
+    printf("%zu same, %zu faster, %zu slower, %zu unclear\n", counts[BENCH_SAME], counts[BENCH_FASTER], counts[BENCH_SLOWER],
+           counts[BENCH_CHANGE_UNCLEAR]);
+    return 0;
+}
+
+int bench_compare_main(int argc, char **argv) {
+    if (argc != 2) {
+        fprintf(stderr, "clattn bench compare: give two files that `clattn bench --json` wrote\n");
+        return 2;
+    }
+    bench_records files[2] = {{0}, {0}};
+    bench_error error;
+    int code = 2;
+    if (!bench_json_read(argv[0], &files[0], &error) || !bench_json_read(argv[1], &files[1], &error))
+        fprintf(stderr, "clattn bench compare: %s\n", error.text);
+    else code = compare(&files[0], &files[1]);
+    bench_records_free(&files[0]);
+    bench_records_free(&files[1]);
+    return code;
+}

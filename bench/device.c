@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl.h"
+#include "threads.h"
+
+static bool open_context(bench_device *device, const char *name, int threads, bench_error *error) {
+    clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
+    char text[512] = "";
+    options.device = name;
+    options.threads = threads;
+    options.error = text;
+    options.error_size = sizeof text;
+    if (clattn_context_create(&options, &device->context) != CLATTN_OK) return bench_fail(error, "%s", text);
+    device->info.struct_size = sizeof device->info;
+    if (clattn_context_device(device->context, &device->info) == CLATTN_OK) return true;
+    return bench_fail(error, "the context does not say what its device is");
+}
+
+bool bench_device_open(bench_device *device, const char *name, int units, bench_error *error) {
+    *device = (bench_device){.unit_name = "thread", .isa = bench_isa_level(0)};
+    bool right = open_context(device, name, units, error);
+    if (right && strncmp(device->info.id, "opencl:", 7) == 0) {
+        char id[sizeof device->info.id];
+        snprintf(id, sizeof id, "%s", device->info.id);
+        clattn_context_destroy(device->context);
+        device->context = NULL;
+        right = bench_opencl_open(device, id, units, error);
+    } else if (right) {
+        device->units = device->info.kind == CLATTN_DEVICE_NATIVE ? (int)device->info.compute_units : 1;
+        device->all_units = device->units;
+        if (!bench_has_threads() || device->units < 1) device->units = 1;
+    }
+    if (!right) bench_device_close(device);
+    return right;
+}
+
+void bench_device_close(bench_device *device) {
+    clattn_context_destroy(device->context);
+    if (device->cl) bench_opencl_close(device);
+    free(device->flush);
+    *device = (bench_device){0};
+}
+
+/* ---- emptying the caches ------------------------------------------------------------------------------------------- */
+
+/* Each thread walks all of it: that empties every core's own cache, too. */
+static void walk(void *arg, int thread, int threads) {
+    const bench_device *device = arg;
+    float sink;
+    (void)thread, (void)threads;
+    device->isa->read(device->flush, (int64_t)(device->flush_bytes / sizeof(float)), &sink);
+    volatile float kept = sink;
+    (void)kept;
+}
+
+bool bench_device_flush(bench_device *device, bench_error *error) {
+    if (device->cl) return bench_opencl_flush(device, error);
+    if (!device->flush) {
+        device->flush_bytes = (bench_last_cache_bytes() * 3 / 2 + 1023) / 1024 * 1024;
+        device->flush = aligned_alloc(1024, device->flush_bytes);
+        if (!device->flush) return bench_fail(error, "out of memory: %zu bytes to empty the caches", device->flush_bytes);
+        memset(device->flush, 0, device->flush_bytes);
+    }
+    bench_on_threads(device->units, walk, device);
+    return true;
+}

@@ -1,0 +1,99 @@
+/* The limits of host memory devices: multiply-adds in registers, reading from cache and from memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "candidate.h"
+#include "clock.h"
+#include "opencl.h"
+#include "threads.h"
+
+/* One run takes about so long: many times a launch, far below a scheduler's slice. */
+static const double RUN_MS = 5;
+
+typedef struct limit {
+    const bench_isa *isa;
+    bench_limit_kind kind;
+    int threads;
+    int64_t repeat; /* rounds of multiply-adds, or walks over the buffer */
+    float *buffer;
+    int64_t floats_each; /* of the buffer, for one thread */
+} limit;
+
+static void work(void *arg, int thread, int threads) {
+    const limit *state = arg;
+    float sink;
+    (void)threads;
+    if (state->kind == BENCH_LIMIT_MULTIPLY_ADD) {
+        state->isa->multiply_add(state->repeat, &sink);
+    } else {
+        const float *from = state->buffer + thread * state->floats_each;
+        for (int64_t n = 0; n < state->repeat; n++) state->isa->read(from, state->floats_each, &sink);
+    }
+    volatile float kept = sink;
+    (void)kept;
+}
+
+static bool run(bench_candidate *candidate, bench_time *time, bench_error *error) {
+    limit *state = candidate->state;
+    (void)error;
+    double start = bench_now_ms();
+    bench_on_threads(state->threads, work, state);
+    time->wall_ms = bench_now_ms() - start;
+    return true;
+}
+
+static void release(bench_candidate *candidate) {
+    limit *state = candidate->state;
+    free(state->buffer);
+    free(state);
+}
+
+static const bench_candidate_class host_limit = {.run = run, .release = release};
+
+static bool allocate(limit *state, bench_error *error) {
+    if (state->kind == BENCH_LIMIT_MULTIPLY_ADD) return true;
+    size_t bytes = bench_core_cache_bytes() / 2;
+    if (state->kind == BENCH_LIMIT_READ_MEMORY) bytes = 4 * bench_last_cache_bytes() / (size_t)state->threads;
+    state->floats_each = (int64_t)(bytes / sizeof(float) / 256 * 256);
+    size_t total = (size_t)state->floats_each * sizeof(float) * (size_t)state->threads;
+    state->buffer = aligned_alloc(1024, total);
+    if (!state->buffer) return bench_fail(error, "out of memory: %zu bytes to measure bandwidth", total);
+    memset(state->buffer, 0, total);
+    return true;
+}
+
+/* Repeat until a run is long enough to time. */
+static bool calibrate(bench_candidate *candidate, bench_error *error) {
+    limit *state = candidate->state;
+    bench_time time;
+    for (state->repeat = 1;; state->repeat *= 2) {
+        if (!run(candidate, &time, error)) return false;
+        if (state->kind == BENCH_LIMIT_READ_MEMORY || time.wall_ms >= RUN_MS) return true;
+    }
+}
+
+bool bench_candidate_limit(bench_candidate *candidate, bench_device *device, bench_limit_kind kind, const bench_isa *isa,
+                           bench_error *error) {
+    static const char *const names[] = {"multiply-add", "read cache", "read memory"};
+    *candidate = (bench_candidate){.device = device, .contrast = "limits", .workspace_bytes = -1};
+    snprintf(candidate->path, sizeof candidate->path, "%s", names[kind]);
+    if (device->cl) return bench_opencl_limit(candidate, kind, error);
+    limit *state = calloc(1, sizeof *state);
+    if (!state) return bench_fail(error, "out of memory");
+    *state = (limit){.isa = isa, .kind = kind, .threads = device->units};
+    candidate->state = state;
+    candidate->class = &host_limit;
+    snprintf(candidate->path, sizeof candidate->path, "%s %s", names[kind], isa->name);
+    if (!allocate(state, error) || !calibrate(candidate, error)) {
+        bench_candidate_release(candidate);
+        return false;
+    }
+    double total = (double)state->repeat * device->units;
+    if (kind == BENCH_LIMIT_MULTIPLY_ADD) candidate->flops = total * (double)isa->flops_per_round;
+    else candidate->bytes = total * (double)state->floats_each * sizeof(float);
+    return true;
+}

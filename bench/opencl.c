@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "opencl.h"
+
+#if !CLATTN_HAVE_OPENCL
+
+static const char missing[] = "this build has no OpenCL";
+
+bool bench_opencl_open(bench_device *device, const char *id, int units, bench_error *error) {
+    (void)device, (void)id, (void)units;
+    return bench_fail(error, "%s", missing);
+}
+void bench_opencl_close(bench_device *device) { (void)device; }
+bool bench_opencl_flush(bench_device *device, bench_error *error) {
+    (void)device;
+    return bench_fail(error, "%s", missing);
+}
+
+#else
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "files.h"
+#include "opencl_state.h"
+#include "pin.h"
+#include "threads.h"
+
+bool bench_opencl_fail(bench_error *error, const char *call, cl_int code) {
+    return bench_fail(error, "%s: %s (%d)", call, clattn__opencl_code(code), code);
+}
+
+/* ---- device, context, queue ---------------------------------------------------------------------------------------- */
+
+static bool find_device(bench_opencl *cl, const char *id, bench_error *error) {
+    int platform = 0, device = 0;
+    if (sscanf(id, "opencl:%d:%d", &platform, &device) != 2) return bench_fail(error, "%s is no OpenCL device", id);
+    cl_platform_id platforms[64];
+    cl_device_id devices[64];
+    cl_uint count = 0;
+    cl_int code = cl->api.GetPlatformIDs(64, platforms, &count);
+    if (code != CL_SUCCESS) return bench_opencl_fail(error, "clGetPlatformIDs", code);
+    if (platform >= (int)count || platform >= 64) return bench_fail(error, "%s: there are %u platforms", id, count);
+    code = cl->api.GetDeviceIDs(platforms[platform], CL_DEVICE_TYPE_ALL, 64, devices, &count);
+    if (code != CL_SUCCESS) return bench_opencl_fail(error, "clGetDeviceIDs", code);
+    if (device >= (int)count || device >= 64) return bench_fail(error, "%s: the platform has %u devices", id, count);
+    cl->root = cl->device = devices[device];
+    return true;
+}
+
+/* Cut the device down to `units` compute units; false where it cannot be cut. */
+static bool partition(bench_opencl *cl, int units) {
+    const cl_device_partition_property counts[] = {CL_DEVICE_PARTITION_BY_COUNTS, units, CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
+    const cl_device_partition_property equal[] = {CL_DEVICE_PARTITION_EQUALLY, units, 0};
+    cl_device_id parts[64];
+    cl_uint count = 0;
+    if (cl->api.CreateSubDevices(cl->root, counts, 1, parts, &count) != CL_SUCCESS &&
+        cl->api.CreateSubDevices(cl->root, equal, 64, parts, &count) != CL_SUCCESS)
+        return false;
+    if (count == 0) return false;
+    cl->device = parts[0];
+    for (cl_uint i = 1; i < count && i < 64; i++) cl->api.ReleaseDevice(parts[i]);
+    return true;
+}
+
+static bool make_context(bench_opencl *cl, bench_error *error) {
+    cl_int code;
+    cl->context = cl->api.CreateContext(NULL, 1, &cl->device, NULL, NULL, &code);
+    if (!cl->context) return bench_opencl_fail(error, "clCreateContext", code);
+    cl->queue = cl->api.CreateCommandQueue(cl->context, cl->device, CL_QUEUE_PROFILING_ENABLE, &code);
+    if (!cl->queue) return bench_opencl_fail(error, "clCreateCommandQueue", code);
+    return true;
+}
+
+static bool make_clattn_context(bench_device *device, int work_groups, bench_error *error) {
+    clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
+    char text[512] = "";
+    options.work_groups = work_groups;
+    options.error = text;
+    options.error_size = sizeof text;
+    if (clattn_cl_context_create(&options, device->cl->context, device->cl->device, &device->context) == CLATTN_OK) return true;
+    return bench_fail(error, "%s", text);
+}
+
+/* The whole device, a part of it, or, where it cannot be cut, the whole with few work-groups in flight. */
+static bool take_units(bench_device *device, int units, bench_error *error) {
+    bench_opencl *cl = device->cl;
+    device->all_units = (int)device->info.compute_units;
+    device->unit_name = "compute unit";
+    device->units = units > 0 && units < device->all_units ? units : device->all_units;
+    if (device->units < device->all_units && !partition(cl, device->units)) {
+        device->unit_name = "work-group";
+        cl->work_groups = device->units;
+    }
+    return make_context(cl, error) && make_clattn_context(device, cl->work_groups, error);
+}
+
+bool bench_opencl_open(bench_device *device, const char *id, int units, bench_error *error) {
+    char why[256];
+    bench_opencl *cl = calloc(1, sizeof *cl);
+    if (!cl) return bench_fail(error, "out of memory");
+    if (!clattn__opencl_load(&cl->api, why, sizeof why)) {
+        free(cl);
+        return bench_fail(error, "%s", why);
+    }
+    device->cl = cl;
+    cl->is_gpu = device->info.kind == CLATTN_DEVICE_OPENCL_GPU;
+    bench_affinity saved;
+    bench_pin_widen(&saved);
+    bool right = find_device(cl, id, error) && take_units(device, units, error);
+    bench_pin_restore(&saved);
+    return right;
+}
+
+void bench_opencl_close(bench_device *device) {
+    bench_opencl *cl = device->cl;
+    if (cl->flush) cl->api.ReleaseMemObject(cl->flush);
+    if (cl->sink) cl->api.ReleaseMemObject(cl->sink);
+    if (cl->multiply_add) cl->api.ReleaseKernel(cl->multiply_add);
+    if (cl->read_floats) cl->api.ReleaseKernel(cl->read_floats);
+    if (cl->program) cl->api.ReleaseProgram(cl->program);
+    if (cl->queue) cl->api.ReleaseCommandQueue(cl->queue);
+    if (cl->context) cl->api.ReleaseContext(cl->context);
+    if (cl->device != cl->root) cl->api.ReleaseDevice(cl->device);
+    clattn__opencl_unload(&cl->api);
+    free(cl);
+    device->cl = NULL;
+}
+
+/* ---- limits.cl ----------------------------------------------------------------------------------------------------- */
+
+static bool build_limits(bench_device *device, bench_error *error) {
+    bench_opencl *cl = device->cl;
+    if (cl->program) return true;
+    const char *source = bench_file_limits_cl;
+    char options[64];
+    cl_int code;
+    cl->width = cl->is_gpu || device->info.vector_width < 4 ? 1 : device->info.vector_width >= 16 ? 16
+                : device->info.vector_width >= 8 ? 8 : 4;
+    cl->program = cl->api.CreateProgramWithSource(cl->context, 1, &source, NULL, &code);
+    if (!cl->program) return bench_opencl_fail(error, "clCreateProgramWithSource", code);
+    snprintf(options, sizeof options, "-cl-mad-enable -DVECTOR_WIDTH=%d", cl->width);
+    code = cl->api.BuildProgram(cl->program, 1, &cl->device, options, NULL, NULL);
+    if (code != CL_SUCCESS) return bench_opencl_fail(error, "clBuildProgram of limits.cl", code);
+    cl->multiply_add = cl->api.CreateKernel(cl->program, "multiply_add", &code);
+    if (!cl->multiply_add) return bench_opencl_fail(error, "clCreateKernel of multiply_add", code);
+    cl->read_floats = cl->api.CreateKernel(cl->program, "read_floats", &code);
+    if (!cl->read_floats) return bench_opencl_fail(error, "clCreateKernel of read_floats", code);
+    /* Enough to fill a GPU; on a CPU some groups for each unit, so that one that is held up costs little. */
+    cl->local = cl->is_gpu ? 256 : 1;
+    cl->groups = (size_t)device->units * (cl->is_gpu && !cl->work_groups ? 16 : cl->is_gpu ? 1 : 4);
+    cl->sink = cl->api.CreateBuffer(cl->context, CL_MEM_WRITE_ONLY, cl->groups * cl->local * sizeof(float), NULL, &code);
+    return cl->sink || bench_opencl_fail(error, "clCreateBuffer", code);
+}
+
+typedef struct kernel_arg {
+    size_t size;
+    const void *value;
+} kernel_arg;
+
+static bool launch(bench_opencl *cl, cl_kernel kernel, const kernel_arg *args, cl_uint count, bench_time *time, bench_error *error) {
+    size_t global = cl->groups * cl->local;
+    cl_event event = NULL;
+    for (cl_uint i = 0; i < count; i++) {
+        cl_int code = cl->api.SetKernelArg(kernel, i, args[i].size, args[i].value);
+        if (code != CL_SUCCESS) return bench_opencl_fail(error, "clSetKernelArg", code);
+    }
+    double start = bench_now_ms();
+    cl_int code = cl->api.EnqueueNDRangeKernel(cl->queue, kernel, 1, NULL, &global, &cl->local, 0, NULL, &event);
+    if (code != CL_SUCCESS) return bench_opencl_fail(error, "clEnqueueNDRangeKernel", code);
+    return bench_opencl_wait(cl, NULL, event, start, time, error);
+}
+
+static bool launch_read(bench_opencl *cl, cl_mem buffer, int64_t vectors_each, cl_long repeat, bench_time *time,
+                        bench_error *error) {
+    /* A CPU's work-items walk runs of memory of their own; a GPU's walk side by side. */
+    cl_long count = vectors_each, items = (cl_long)(cl->groups * cl->local);
+    cl_long item_stride = cl->is_gpu ? 1 : count, stride = cl->is_gpu ? items : 1;
+    const kernel_arg args[] = {{sizeof buffer, &buffer}, {sizeof count, &count},   {sizeof item_stride, &item_stride},
+                               {sizeof stride, &stride}, {sizeof repeat, &repeat}, {sizeof cl->sink, &cl->sink}};
+    return launch(cl, cl->read_floats, args, 6, time, error);
+}
+
+/* A zeroed buffer of about `bytes`; *vectors_each receives how much of it each work-item reads. */
+static cl_mem make_buffer(bench_opencl *cl, size_t bytes, int64_t *vectors_each, bench_error *error) {
+    size_t items = cl->groups * cl->local, vector = (size_t)cl->width * sizeof(float);
+    *vectors_each = (int64_t)(bytes / items / vector / 8 * 8);
+    if (*vectors_each < 8) *vectors_each = 8;
+    size_t size = (size_t)*vectors_each * items * vector;
+    cl_int code;
+    void *zeros = calloc(size, 1);
+    cl_mem buffer = zeros ? cl->api.CreateBuffer(cl->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, size, zeros, &code) : NULL;
+    if (!buffer) zeros ? bench_opencl_fail(error, "clCreateBuffer", code) : bench_fail(error, "out of memory");
+    free(zeros);
+    return buffer;
+}
+
+static size_t large_bytes(const bench_device *device, size_t cpu_factor) {
+    size_t bytes = device->cl->is_gpu ? (size_t)256 << 20 : cpu_factor * bench_last_cache_bytes();
+    return bytes > device->info.max_alloc_bytes / 2 && device->info.max_alloc_bytes ? (size_t)device->info.max_alloc_bytes / 2 : bytes;
+}
+
+bool bench_opencl_flush(bench_device *device, bench_error *error) {
+    bench_opencl *cl = device->cl;
+    bench_time time;
+    if (!build_limits(device, error)) return false;
+    if (!cl->flush) cl->flush = make_buffer(cl, large_bytes(device, 2), &cl->flush_vectors, error);
+    return cl->flush && launch_read(cl, cl->flush, cl->flush_vectors, 1, &time, error);
+}
+
+/* ---- limits as candidates ------------------------------------------------------------------------------------------ */
+
+typedef struct limit {
+    bench_limit_kind kind;
+    cl_long repeat;
+    cl_mem buffer;
+    int64_t vectors_each;
+} limit;
+
+static bool run_limit(bench_candidate *candidate, bench_time *time, bench_error *error) {
+    limit *state = candidate->state;
+    bench_opencl *cl = candidate->device->cl;
+    if (state->kind != BENCH_LIMIT_MULTIPLY_ADD)
+        return launch_read(cl, state->buffer, state->vectors_each, state->repeat, time, error);
+    const kernel_arg args[] = {{sizeof state->repeat, &state->repeat}, {sizeof cl->sink, &cl->sink}};
+    return launch(cl, cl->multiply_add, args, 2, time, error);
+}
+
+static void release_limit(bench_candidate *candidate) {
+    limit *state = candidate->state;
+    if (state->buffer) candidate->device->cl->api.ReleaseMemObject(state->buffer);
+    free(state);
+}
+
+static const bench_candidate_class opencl_limit = {.run = run_limit, .release = release_limit};
+
+static bool prepare_limit(bench_candidate *candidate, bench_error *error) {
+    bench_device *device = candidate->device;
+    bench_opencl *cl = device->cl;
+    limit *state = candidate->state;
+    bench_time time;
+    size_t items = cl->groups * cl->local;
+    size_t cached = cl->is_gpu ? (size_t)4 << 20 : bench_core_cache_bytes() / 2 * (size_t)device->units;
+    if (state->kind != BENCH_LIMIT_MULTIPLY_ADD) {
+        size_t bytes = state->kind == BENCH_LIMIT_READ_MEMORY ? large_bytes(device, 4) : cached;
+        state->buffer = make_buffer(cl, bytes, &state->vectors_each, error);
+        if (!state->buffer) return false;
+    }
+    for (state->repeat = 1;; state->repeat *= 2) {
+        if (!run_limit(candidate, &time, error)) return false;
+        if (state->kind == BENCH_LIMIT_READ_MEMORY || time.wall_ms >= 5) break;
+    }
+    double rounds = (double)state->repeat * (double)items * cl->width;
+    if (state->kind == BENCH_LIMIT_MULTIPLY_ADD) candidate->flops = rounds * 2 * 12;
+    else candidate->bytes = rounds * (double)state->vectors_each * sizeof(float);
+    return true;
+}
+
+bool bench_opencl_limit(bench_candidate *candidate, bench_limit_kind kind, bench_error *error) {
+    if (!build_limits(candidate->device, error)) return false;
+    limit *state = calloc(1, sizeof *state);
+    if (!state) return bench_fail(error, "out of memory");
+    state->kind = kind;
+    candidate->state = state;
+    candidate->class = &opencl_limit;
+    if (prepare_limit(candidate, error)) return true;
+    bench_candidate_release(candidate);
+    return false;
+}
+
+#endif

@@ -1,0 +1,189 @@
+/* Unfused attention and projections by OpenBLAS.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Found at run time like everything foreign, so that its threads start when it is asked for and not with the program.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../host/internal.h"
+#include "../host/opencl/loader.h"
+#include "candidate.h"
+#include "clock.h"
+#include "pin.h"
+#include "threads.h"
+
+#if !defined(CLATTN_BENCH_OPENBLAS)
+
+bool bench_candidate_openblas(bench_candidate *candidate, bench_device *device, bench_problem *problem, bench_openblas_kind kind,
+                              bench_error *error) {
+    (void)candidate, (void)device, (void)problem, (void)kind;
+    return bench_fail(error, "this build has no OpenBLAS");
+}
+
+#else
+
+/* The values of cblas.h. */
+enum { ROW_MAJOR = 101, NO_TRANSPOSE = 111, TRANSPOSE = 112 };
+
+typedef void sgemm_function(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float *a, int lda,
+                            const float *b, int ldb, float beta, float *c, int ldc);
+
+/* Rows of a block: its scores against 4096 keys fill a quarter of a megabyte. */
+enum { BLOCK_ROWS = 64 };
+
+typedef struct openblas {
+    void *library;
+    sgemm_function *sgemm;
+    void (*set_num_threads)(int);
+    bench_openblas_kind kind;
+    attention_params mask; /* for live_keys */
+    float *scores;         /* whole: len_q x len_kv; row-blocked: a block for each thread */
+    int threads;
+} openblas;
+
+static const bench_problem *problem_of(const bench_candidate *candidate) { return candidate->problem; }
+
+/* ---- attention ----------------------------------------------------------------------------------------------------- */
+
+typedef struct softmax_job {
+    const bench_candidate *candidate;
+    float *scores;
+    i64 first, rows; /* query of the first row */
+} softmax_job;
+
+static void softmax_rows(const bench_candidate *candidate, float *scores, i64 first, i64 rows) {
+    const openblas *state = candidate->state;
+    const bench_shape *s = &problem_of(candidate)->shape;
+    const float scale = (float)(1 / sqrt((double)s->head_dim));
+    for (i64 i = 0; i < rows; i++)
+        candidate->device->isa->softmax(scores + i * s->len_kv, live_keys(&state->mask, first + i), s->len_kv, scale);
+}
+
+static void softmax_share(void *arg, int thread, int threads) {
+    const softmax_job *job = arg;
+    i64 from = job->rows * thread / threads, to = job->rows * (thread + 1) / threads;
+    softmax_rows(job->candidate, job->scores + from * problem_of(job->candidate)->shape.len_kv, job->first + from, to - from);
+}
+
+/* Rows [first, first + rows) of one head into `out`, by way of `scores`. */
+static void attend_rows(const bench_candidate *candidate, i64 head, i64 first, i64 rows, float *scores, bool parallel) {
+    const openblas *state = candidate->state;
+    const bench_problem *p = problem_of(candidate);
+    const bench_shape *s = &p->shape;
+    const i64 b = head / s->heads_q, kv = b * s->heads_kv + head % s->heads_q / (s->heads_q / s->heads_kv);
+    const float *q = (const float *)p->args[0].data + (head * s->len_q + first) * s->head_dim;
+    const float *k = (const float *)p->args[1].data + kv * s->len_kv * s->head_dim;
+    const float *v = (const float *)p->args[2].data + kv * s->len_kv * s->value_dim;
+    float *out = (float *)p->args[3].data + (head * s->len_q + first) * s->value_dim;
+    const int m = (int)rows, len_kv = (int)s->len_kv, dim = (int)s->head_dim, value_dim = (int)s->value_dim;
+    state->sgemm(ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE, m, len_kv, dim, 1, q, dim, k, dim, 0, scores, len_kv);
+    softmax_job job = {candidate, scores, first, rows};
+    if (parallel) bench_on_threads(state->threads, softmax_share, &job);
+    else softmax_rows(candidate, scores, first, rows);
+    state->sgemm(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, m, value_dim, len_kv, 1, scores, len_kv, v, value_dim, 0, out, value_dim);
+}
+
+static void attend_blocks(void *arg, int thread, int threads) {
+    const bench_candidate *candidate = arg;
+    const openblas *state = candidate->state;
+    const bench_shape *s = &problem_of(candidate)->shape;
+    const i64 blocks = (s->len_q + BLOCK_ROWS - 1) / BLOCK_ROWS, all = s->batch * s->heads_q * blocks;
+    float *scores = state->scores + thread * BLOCK_ROWS * s->len_kv;
+    for (i64 n = thread; n < all; n += threads) {
+        const i64 first = n % blocks * BLOCK_ROWS, rest = s->len_q - first;
+        attend_rows(candidate, n / blocks, first, rest < BLOCK_ROWS ? rest : BLOCK_ROWS, scores, false);
+    }
+}
+
+static void attend(bench_candidate *candidate) {
+    const openblas *state = candidate->state;
+    const bench_shape *s = &problem_of(candidate)->shape;
+    if (state->kind == BENCH_OPENBLAS_ROW_BLOCKED) {
+        bench_on_threads(state->threads, attend_blocks, candidate);
+        return;
+    }
+    for (i64 head = 0; head < s->batch * s->heads_q; head++)
+        attend_rows(candidate, head, 0, s->len_q, state->scores, true);
+}
+
+/* ---- projections --------------------------------------------------------------------------------------------------- */
+
+static void project(bench_candidate *candidate) {
+    const openblas *state = candidate->state;
+    const bench_problem *p = problem_of(candidate);
+    const int rows = (int)(p->shape.batch * p->shape.len_q), depth = (int)p->shape.d_in, columns = (int)p->shape.hidden;
+    state->sgemm(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, rows, columns, depth, 1, p->args[0].data, depth, p->args[1].data, columns, 0,
+                 p->args[2].data, columns);
+}
+
+/* ---- candidate ----------------------------------------------------------------------------------------------------- */
+
+static bool run(bench_candidate *candidate, bench_time *time, bench_error *error) {
+    const openblas *state = candidate->state;
+    (void)error;
+    state->set_num_threads(state->kind == BENCH_OPENBLAS_ROW_BLOCKED ? 1 : state->threads);
+    double start = bench_now_ms();
+    if (candidate->problem->shape.op == BENCH_OP_PROJECT) project(candidate);
+    else attend(candidate);
+    time->wall_ms = bench_now_ms() - start;
+    return true;
+}
+
+static void release(bench_candidate *candidate) {
+    openblas *state = candidate->state;
+    clattn__library_close(state->library);
+    free(state->scores);
+    free(state);
+}
+
+static const bench_candidate_class class = {.run = run, .release = release};
+
+static bool load(openblas *state, bench_error *error) {
+    static const char *const names[] = {CLATTN_BENCH_OPENBLAS, "libopenblas.so.0", NULL};
+    char why[256];
+    bench_affinity saved;
+    bench_pin_widen(&saved); /* its threads inherit what this one may use */
+    state->library = clattn__library_open(names, why, sizeof why);
+    bench_pin_restore(&saved);
+    if (!state->library || !clattn__library_find(state->library, "cblas_sgemm", &state->sgemm, why, sizeof why) ||
+        !clattn__library_find(state->library, "openblas_set_num_threads", &state->set_num_threads, why, sizeof why))
+        return bench_fail(error, "%s", why);
+    return true;
+}
+
+static bool allocate(openblas *state, const bench_shape *s, bench_error *error) {
+    if (s->op == BENCH_OP_PROJECT) return true;
+    i64 rows = state->kind == BENCH_OPENBLAS_WHOLE ? s->len_q : (i64)state->threads * BLOCK_ROWS;
+    size_t bytes = (size_t)(rows * s->len_kv) * sizeof(float);
+    state->scores = aligned_alloc(64, (bytes + 64) / 64 * 64);
+    return state->scores || bench_fail(error, "out of memory: %zu bytes of scores", bytes);
+}
+
+static attention_params mask_of(const bench_shape *s) {
+    i64 offset = s->align == CLATTN_ALIGN_TOP_LEFT ? 0 : s->align == CLATTN_ALIGN_BOTTOM_RIGHT ? s->len_kv - s->len_q : s->offset;
+    return (attention_params){.len_kv = s->len_kv, .causal = s->causal, .offset = offset};
+}
+
+bool bench_candidate_openblas(bench_candidate *candidate, bench_device *device, bench_problem *problem, bench_openblas_kind kind,
+                              bench_error *error) {
+    *candidate = (bench_candidate){.device = device, .problem = problem, .launches = -1, .dependent_steps = -1};
+    openblas *state = calloc(1, sizeof *state);
+    if (!state) return bench_fail(error, "out of memory");
+    *state = (openblas){.kind = kind, .mask = mask_of(&problem->shape), .threads = device->units};
+    candidate->state = state;
+    candidate->class = &class;
+    const char *core = getenv("OPENBLAS_CORETYPE");
+    bool whole = problem->shape.op == BENCH_OP_PROJECT || kind == BENCH_OPENBLAS_WHOLE;
+    snprintf(candidate->path, sizeof candidate->path, "openblas %s", problem->shape.op == BENCH_OP_PROJECT ? "sgemm"
+             : whole ? "unfused whole" : "unfused row-blocked");
+    snprintf(candidate->algorithm, sizeof candidate->algorithm, "unfused");
+    if (core) snprintf(candidate->note, sizeof candidate->note, "OPENBLAS_CORETYPE=%s", core);
+    if (load(state, error) && allocate(state, &problem->shape, error)) return true;
+    bench_candidate_release(candidate);
+    return false;
+}
+
+#endif

@@ -1,0 +1,45 @@
+/* What `attend` and `mha` have in common: options that say which softmax.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLATTN_CLI_ATTENTION_OPTIONS_H
+#define CLATTN_CLI_ATTENTION_OPTIONS_H
+
+#include "cli/job.h"
+
+typedef struct attention_options {
+    job_options job;
+    cli_align causal;
+    cli_integer past_len;
+    cli_real scale;
+    cli_integer algorithm; /* as clattn_algorithm counts */
+} attention_options;
+
+/* clang-format off */
+#define ATTENTION_OPTIONS                                                                                                \
+    {"causal", "ALIGN", "keep keys up to the query's position: top-left, bottom-right, past, or an integer offset",      \
+     CLI_ALIGN, offsetof(attention_options, causal)},                                                                    \
+    {"past-len", "N", "queries come after N earlier positions; for --causal past",                                       \
+     CLI_INTEGER, offsetof(attention_options, past_len), .minimum = 0, .maximum = INT64_MAX},                            \
+    {"scale", "S", "factor of the scores (default: 1 / sqrt(dim of a head))",                                            \
+     CLI_REAL, offsetof(attention_options, scale)},                                                                      \
+    {"algorithm", "auto|staged|fused", "auto: fused, unless scores or weights are asked for",                            \
+     CLI_CHOICE, offsetof(attention_options, algorithm)}
+/* clang-format on */
+
+/* Contradictions among them; says which and returns the exit code. */
+int attention_options_check(const cli_command *command, const attention_options *options);
+
+/* Both descriptors carry these fields under the same names. */
+#define ATTENTION_OPTIONS_FILL(desc, options)                                                                                  \
+    do {                                                                                                                       \
+        (desc).has_scale = (options)->scale.given;                                                                             \
+        (desc).scale = (float)(options)->scale.value;                                                                          \
+        (desc).causal = (options)->causal.given;                                                                               \
+        (desc).align = (options)->causal.align;                                                                                \
+        (desc).past_len = (options)->past_len.value;                                                                           \
+        (desc).offset = (options)->causal.offset;                                                                              \
+        (desc).algorithm = (clattn_algorithm)(options)->algorithm.value;                                                       \
+    } while (0)
+
+#endif

@@ -1,0 +1,75 @@
+# What the build can use besides a C compiler, and the summary that says what it found.
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+# Each part is used when it is there, unless its option is OFF. Of OpenCL and CLBlast only headers are needed: both are
+# loaded at run time.
+
+option(CLATTN_OPENCL "OpenCL backend, if the headers are there" ON)
+option(CLATTN_CLBLAST "CLBlast for projections and as a rival, if the headers are there" ON)
+option(CLATTN_OPENMP "Threads in the native backend, if the compiler has OpenMP" ON)
+option(CLATTN_OPENBLAS "OpenBLAS as a rival in the benchmark, if it is there" ON)
+option(CLATTN_CJSON "JSON output of the program, if cJSON is there" ON)
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig QUIET)
+
+# clattn_find_header(variable option header)
+macro(clattn_find_header variable option header)
+  if(${option})
+    find_path(${variable} ${header})
+  else()
+    unset(${variable} CACHE)
+  endif()
+endmacro()
+
+# clattn_find_module(prefix option pkg-config-name): PkgConfig::prefix and prefix_FOUND
+macro(clattn_find_module prefix option name)
+  set(${prefix}_FOUND FALSE)
+  if(${option} AND PKG_CONFIG_FOUND)
+    pkg_check_modules(${prefix} QUIET IMPORTED_TARGET ${name})
+  endif()
+endmacro()
+
+clattn_find_header(CLATTN_OPENCL_INCLUDE CLATTN_OPENCL CL/cl.h)
+clattn_find_header(CLATTN_CLBLAST_INCLUDE CLATTN_CLBLAST clblast_c.h)
+if(CLATTN_OPENMP)
+  find_package(OpenMP QUIET COMPONENTS C)
+endif()
+clattn_find_module(OPENBLAS CLATTN_OPENBLAS openblas)
+clattn_find_module(CJSON CLATTN_CJSON libcjson)
+clattn_find_module(CHECK CLATTN_TESTS check)
+
+# clattn_summary_line(name option found "when it is used" "what is missing")
+function(clattn_summary_line name option found used missing)
+  if(found)
+    set(text "ON   ${used}")
+  elseif(NOT ${option})
+    set(text "OFF  ${option} is OFF")
+  else()
+    set(text "OFF  ${missing}")
+  endif()
+  string(SUBSTRING "${name}            " 0 10 name)
+  message(STATUS "  ${name} ${text}")
+endfunction()
+
+function(clattn_summary)
+  if(PKG_CONFIG_FOUND)
+    set(how "pkg-config does not know")
+  else()
+    set(how "pkg-config is missing, which finds")
+  endif()
+  get_property(levels GLOBAL PROPERTY CLATTN_ISA_LEVELS)
+  string(REPLACE ";" " " levels "${levels}")
+  message(STATUS "clattn ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, ${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}")
+  message(STATUS "  native     ON   ${levels}")
+  clattn_summary_line(OpenMP CLATTN_OPENMP "${OpenMP_C_FOUND}" "${OpenMP_C_FLAGS}" "the compiler has none: native runs on one thread")
+  clattn_summary_line(OpenCL CLATTN_OPENCL "${CLATTN_OPENCL_INCLUDE}" "loaded at run time" "no CL/cl.h")
+  clattn_summary_line(CLBlast CLATTN_CLBLAST "${CLATTN_CLBLAST_INCLUDE}" "loaded at run time" "no clblast_c.h")
+  clattn_summary_line(OpenBLAS CLATTN_OPENBLAS "${OPENBLAS_FOUND}" "${OPENBLAS_VERSION}, in the benchmark" "${how} openblas")
+  clattn_summary_line(cJSON CLATTN_CJSON "${CJSON_FOUND}" "${CJSON_VERSION}, in the program" "${how} libcjson: no --json")
+  clattn_summary_line(Check CLATTN_TESTS "${CHECK_FOUND}" "${CHECK_VERSION}, in the tests" "${how} check: the suites are not built")
+  foreach(sanitizer IN LISTS CLATTN_SANITIZE)
+    message(STATUS "  sanitizer  ${sanitizer}")
+  endforeach()
+endfunction()

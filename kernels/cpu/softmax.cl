@@ -1,0 +1,75 @@
+/* weights[b,h,i,:] = softmax of the live scores[b,h,i,:], lse = log of the row's sum of exp(score). May work in place.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A score of -infinity weighs 0; a row of nothing else has weights 0 and lse -infinity. NaN and +infinity make the row NaN, but
+ * masked keys weigh 0 even there.
+ * group = (b * heads_q + h) * ceil(len_q / TILE_M) + tile of TILE_M queries. Keys lie in lanes: three walks over a row (maximum,
+ * exponentials and their sum, quotient), then one reduction across lanes. No private memory beyond a vector.
+ */
+#include "prelude.h"
+#include "../mask.h"
+
+#if !defined(TILE_M)
+#error "TILE_M: queries of a group"
+#endif
+
+/* The next vector of a row, `fill` beyond its end. */
+INLINE vec row_load(__global const float *row, i64 step, i64 left, float fill) {
+    if (step == 1 && left >= VECTOR_WIDTH) return vec_load(row);
+    float lanes[VECTOR_WIDTH];
+    for (int lane = 0; lane < VECTOR_WIDTH; lane++) lanes[lane] = lane < left ? row[lane * step] : fill;
+    return vec_load(lanes);
+}
+
+INLINE void row_store(__global float *row, i64 step, i64 left, vec x) {
+    if (step == 1 && left >= VECTOR_WIDTH) {
+        vec_store(x, row);
+        return;
+    }
+    float lanes[VECTOR_WIDTH];
+    vec_store(x, lanes);
+    for (int lane = 0; lane < VECTOR_WIDTH && lane < left; lane++) row[lane * step] = lanes[lane];
+}
+
+/* Softmax of a row of n scores; returns its log-sum-exp. The maximum need not keep a NaN: 2^(NaN - max) is NaN, and so is the
+ * sum. */
+INLINE float softmax_row(__global const float *from, i64 from_step, __global float *to, i64 to_step, i64 n) {
+    float lanes[VECTOR_WIDTH], row_max = -INFINITY, row_sum = 0.0f;
+    vec tops = vec_splat(-INFINITY), sums = vec_splat(0.0f);
+    for (i64 j = 0; j < n; j += VECTOR_WIDTH) tops = vec_max(tops, row_load(from + j * from_step, from_step, n - j, -INFINITY));
+    vec_store(tops, lanes);
+    for (int lane = 0; lane < VECTOR_WIDTH; lane++) row_max = lanes[lane] > row_max ? lanes[lane] : row_max;
+
+    vec shift = vec_splat(row_max == -INFINITY ? 0.0f : row_max);
+    for (i64 j = 0; j < n; j += VECTOR_WIDTH) {
+        vec score = row_load(from + j * from_step, from_step, n - j, -INFINITY);
+        vec weight = vec_exp2((score - shift) * LOG2_E);
+        sums += weight;
+        row_store(to + j * to_step, to_step, n - j, weight);
+    }
+    vec_store(sums, lanes);
+    for (int lane = 0; lane < VECTOR_WIDTH; lane++) row_sum += lanes[lane];
+
+    vec factor = vec_splat(row_sum == 0.0f ? 1.0f : 1.0f / row_sum);
+    for (i64 j = 0; j < n; j += VECTOR_WIDTH)
+        row_store(to + j * to_step, to_step, n - j, factor * row_load(to + j * to_step, to_step, n - j, 0.0f));
+    return row_max + log(row_sum);
+}
+
+__kernel GROUP_OF_ONE void softmax(__global const float *scores, __global float *weights, __global float *lse,
+                                   attention_params p) {
+    scores += p.base[0], weights += p.base[1], lse += p.base[2];
+    i64 tiles = (p.len_q + TILE_M - 1) / TILE_M;
+    for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
+        i64 b = group / tiles / p.heads_q, h = group / tiles % p.heads_q, first = group % tiles * TILE_M;
+        i64 end = first + TILE_M < p.len_q ? first + TILE_M : p.len_q;
+        for (i64 i = first; i < end; i++) {
+            __global float *row = weights + b * p.weights.b + h * p.weights.h + i * p.weights.l;
+            i64 live = live_keys(&p, i);
+            float sum = softmax_row(scores + b * p.scores.b + h * p.scores.h + i * p.scores.l, p.scores.d, row, p.weights.d, live);
+            for (i64 j = live; j < p.len_kv; j++) row[j * p.weights.d] = 0.0f;
+            if (p.has_lse) lse[b * p.lse.b + h * p.lse.h + i * p.lse.l] = sum;
+        }
+    }
+}

@@ -1,0 +1,67 @@
+/* out[b,h,i,d] = sum over live j of weights[b,h,i,j] * v[b,g,j,d]: P V.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * group = ((b * heads_q + h) * ceil(len_q / TILE_M) + tile of queries) * ceil(value_dim / TILE_N) + tile of value dims.
+ * Value dims lie in lanes: TILE_K rows of V are packed at a time and serve the tile's queries, whose weights are broadcast
+ * (gemm.h). Which keys are live is asked of the mask, not of the weights: 0 * NaN must not happen. Live keys do not decrease
+ * with the query, so a block of rows goes up to its first row's last live key and each row goes on alone.
+ * Private memory: (TILE_K + TILE_M) * LANES floats.
+ */
+#include "gemm.h"
+#include "../mask.h"
+
+#if !defined(TILE_M) || !defined(TILE_N) || !defined(TILE_K)
+#error "TILE_M, TILE_N: queries and value dims of a group; TILE_K: keys of a packed panel"
+#endif
+#define LANES LANES_OF_BLOCK
+
+/* The live keys of query i within the panel of keys from `start`. */
+INLINE int live_in_panel(const attention_params *p, i64 i, i64 start) {
+    i64 live = live_keys(p, i) - start;
+    return (int)(live < 0 ? 0 : live < TILE_K ? live : TILE_K);
+}
+
+INLINE void multiply_tile(float *c, __global const float *weights, const attention_params *p, i64 first, int rows,
+                          const float *panel, i64 start) {
+    i64 a_row = p->weights.l, a_step = p->weights.d;
+    for (int r = 0; r < rows;) {
+        int block = r + ROWS <= rows ? ROWS : 1, common = live_in_panel(p, first + r, start);
+        if (block == ROWS) tile_multiply_rows(ROWS, c + r * LANES, weights + r * a_row, a_row, a_step, panel, common);
+        if (block == 1) tile_multiply_rows(1, c + r * LANES, weights + r * a_row, a_row, a_step, panel, common);
+        for (int n = 1; n < block; n++) {
+            int more = live_in_panel(p, first + r + n, start) - common;
+            if (more > 0)
+                tile_multiply_rows(1, c + (r + n) * LANES, weights + (r + n) * a_row + common * a_step, a_row, a_step,
+                                   panel + common * LANES, more);
+        }
+        r += block;
+    }
+}
+
+__kernel GROUP_OF_ONE void weighted_values(__global const float *weights, __global const float *v, __global float *out,
+                                           attention_params p) {
+    vec panel_memory[TILE_K * VECTORS], c_memory[TILE_M * VECTORS];
+    float *panel = (float *)panel_memory, *c = (float *)c_memory;
+    weights += p.base[0], v += p.base[1], out += p.base[2];
+    i64 dim_tiles = ((i64)p.value_dim + TILE_N - 1) / TILE_N, query_tiles = (p.len_q + TILE_M - 1) / TILE_M;
+    for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
+        i64 d = group % dim_tiles * TILE_N, i = group / dim_tiles % query_tiles * TILE_M, bh = group / dim_tiles / query_tiles;
+        i64 b = bh / p.heads_q, h = bh % p.heads_q, g = h / (p.heads_q / p.heads_kv);
+        i64 end = d + TILE_N < p.value_dim ? d + TILE_N : p.value_dim;
+        int rows = (int)(p.len_q - i < TILE_M ? p.len_q - i : TILE_M);
+        i64 keys = live_keys(&p, i + rows - 1);
+        for (; d < end; d += LANES) {
+            int lanes = (int)(end - d < LANES ? end - d : LANES);
+            tile_clear(c, rows);
+            for (i64 j = 0; j < keys; j += TILE_K) {
+                int depth = (int)(keys - j < TILE_K ? keys - j : TILE_K);
+                panel_pack(panel, v + b * p.v.b + g * p.v.h + j * p.v.l + d * p.v.d, p.v.l, p.v.d, depth, lanes);
+                multiply_tile(c, weights + b * p.weights.b + h * p.weights.h + i * p.weights.l + j * p.weights.d, &p, i, rows,
+                              panel, j);
+            }
+            __global float *row = out + b * p.out.b + h * p.out.h + i * p.out.l + d * p.out.d;
+            for (int r = 0; r < rows; r++) lanes_store(row + r * p.out.l, p.out.d, c + r * LANES, 1.0f, lanes);
+        }
+    }
+}
