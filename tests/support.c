@@ -294,7 +294,6 @@ verdict judge(const float *result, const expected *e) {
             }
         }
     }
-    if (getenv("RATIO") && v.error > 0.6 * v.tolerance) fprintf(stderr, "RATIO %.3f err %.3g naive %.3g\n", v.error / v.tolerance, v.error, naive);
     return v;
 }
 
@@ -425,6 +424,7 @@ int run_suite(Suite *suite) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     test_seed();
     SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_NOFORK); /* an OpenCL context does not survive a fork */
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
