@@ -33,7 +33,7 @@ try_prefix() {
 try_manual() {
     local program=$build/clattn command option page=$prefix/share/man/man1/clattn.1
     [[ -x $program ]] || skip 'the program is not built'
-    sed 's/\\-/-/g' "$page" >text
+    sed 's/\\-/-/g; s/Fl Fl /--/g' "$page" >text
     for command in $("$program" help | awk '/^  [a-z]+ / && $1 != "clattn" { print $1 }'); do
         grep -qw -- "$command" text || fail "not in the manual page: $command"
         [[ $command != bench && $command != help ]] || continue
