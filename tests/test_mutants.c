@@ -91,7 +91,7 @@ static attention_results mutant(const attention_problem *p, mutation m) {
 static const attention_case cases[] = {
     {"causal", 2, 4, 2, 57, 57, 32, 24, .causal = 1},
     {"full", 2, 4, 2, 33, 91, 32, 24},
-    {"large logits", 1, 2, 1, 20, 50, 32, 24, .amplitude = 300},
+    {"large logits", 3, 2, 1, 20, 63, 32, 24, .amplitude = 300},
     {"long", 1, 2, 1, 4, 3001, 16, 16},
 };
 
