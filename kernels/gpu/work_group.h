@@ -1,0 +1,23 @@
+/* What every kernel of work-groups begins with.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLATTN_GPU_WORK_GROUP_H
+#define CLATTN_GPU_WORK_GROUP_H
+
+#ifndef WORK_GROUP
+#error "WORK_GROUP comes from the kernel's row"
+#endif
+
+#define KERNEL kernel __attribute__((reqd_work_group_size(WORK_GROUP, 1, 1)))
+/* Pointers to private memory keep a kernel's arrays out of registers unless the function that takes them is inlined. */
+#define INLINE static inline __attribute__((always_inline))
+
+/* Loops over registers are unrolled whole; a group of few work-items keeps arrays too long for that in private memory. */
+#if WORK_GROUP >= 16
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL
+#endif
+
+#endif
