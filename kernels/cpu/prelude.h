@@ -46,7 +46,7 @@ typedef JOIN(int, VECTOR_WIDTH) ivec;
 #include <immintrin.h>
 #endif
 
-#define __kernel static
+#define __kernel static __attribute__((unused))
 #define __global
 #define __private
 #define GROUP_OF_ONE
@@ -99,14 +99,11 @@ static inline int vec_any_nan(vec x) {
 #define LOG2_E 1.44269504088896341f
 #define LN_2 0.693147180559945309f
 
-/* 2^x for x <= 128. Relative error below 2e-7; 0 from -126.5 down to -infinity; NaN gives NaN. The nearest integer n of x
- * is taken by adding a number so large that the sum has no room for a fraction; its low bits then are n + 127, the exponent
- * of 2^n. 2^(x-n) is a polynomial, least maximal relative error on [-1/2, 1/2] with the constant term 1. */
-INLINE vec vec_exp2(vec x) {
-    const float round = 12582912.0f + 127.0f; /* 1.5 * 2^23 + the exponent's bias */
-    x = vec_max(vec_splat(-127.0f), x);
-    vec n = x + round;
-    vec f = x - (n - round);
+/* 2^f * 2^n for |f| <= 1/2, n one of the integers -127 (giving 0) ... 128 (giving infinity) plus EXP_ROUND, which is so large
+ * that the sum has no room for a fraction and its low bits are n + 127, the exponent of 2^n. 2^f is the polynomial of least
+ * maximal relative error among those with the constant term 1. */
+#define EXP_ROUND (12582912.0f + 127.0f)
+INLINE vec vec_exp2_parts(vec n, vec f) {
     vec y = vec_splat(1.32647273e-3f);
     y = y * f + 9.67151299e-3f;
     y = y * f + 5.55073358e-2f;
@@ -114,6 +111,55 @@ INLINE vec vec_exp2(vec x) {
     y = y * f + 6.93147004e-1f;
     y = y * f + 1.0f;
     return y * vec_of_bits(vec_bits(n) << 23);
+}
+
+/* 2^x for x <= 128, relative error below 2e-7; 0 from -126.5 down to -infinity; NaN gives NaN. */
+INLINE vec vec_exp2(vec x) {
+    x = vec_max(vec_splat(-127.0f), x);
+    vec n = x + EXP_ROUND;
+    return vec_exp2_parts(n, x - (n - EXP_ROUND));
+}
+
+/* e^x, relative error below 3e-7; 0 below -87.7, infinity above 88.37; NaN gives NaN. ln(2) in two parts, the first so short
+ * that its product with n is exact, keeps large arguments as accurate as small ones. */
+INLINE vec vec_exp(vec x) {
+    x = vec_max(vec_splat(-88.0296919f), x);
+    x = -vec_max(vec_splat(-88.7228394f), -x);
+    vec n = x * LOG2_E + EXP_ROUND, whole = n - EXP_ROUND;
+    vec rest = x - whole * 0.693359375f;
+    return vec_exp2_parts(n, (rest + whole * 2.12194440e-4f) * LOG2_E);
+}
+
+INLINE vec vec_sigmoid(vec x) { return 1.0f / (1.0f + vec_exp(-x)); }
+
+/* Near 0 an odd polynomial (Cephes' tanhf), where the quotient would cancel. */
+INLINE vec vec_tanh(vec x) {
+    vec size = vec_max(x, -x), square = x * x;
+    vec y = vec_splat(-5.70498872745e-3f);
+    y = y * square + 2.06390887954e-2f;
+    y = y * square - 5.37397155531e-2f;
+    y = y * square + 1.33314422036e-1f;
+    y = y * square - 3.33332819422e-1f;
+    vec near = y * square * x + x, far = 1.0f - 2.0f / (vec_exp(size + size) + 1.0f);
+    return vec_select(size < vec_splat(0.625f), near, vec_select(x < vec_splat(0.0f), -far, far));
+}
+
+/* The next vector of a strided row of which `left` elements are left; `fill` in the lanes beyond. */
+INLINE vec row_load(__global const float *row, i64 step, i64 left, float fill) {
+    if (step == 1 && left >= VECTOR_WIDTH) return vec_load(row);
+    float lanes[VECTOR_WIDTH];
+    for (int lane = 0; lane < VECTOR_WIDTH; lane++) lanes[lane] = lane < left ? row[lane * step] : fill;
+    return vec_load(lanes);
+}
+
+INLINE void row_store(__global float *row, i64 step, i64 left, vec x) {
+    if (step == 1 && left >= VECTOR_WIDTH) {
+        vec_store(x, row);
+        return;
+    }
+    float lanes[VECTOR_WIDTH];
+    vec_store(x, lanes);
+    for (int lane = 0; lane < VECTOR_WIDTH && lane < left; lane++) row[lane * step] = lanes[lane];
 }
 
 #endif

@@ -14,25 +14,7 @@
 #error "TILE_M: queries of a group"
 #endif
 
-/* The next vector of a row, `fill` beyond its end. */
-INLINE vec row_load(__global const float *row, i64 step, i64 left, float fill) {
-    if (step == 1 && left >= VECTOR_WIDTH) return vec_load(row);
-    float lanes[VECTOR_WIDTH];
-    for (int lane = 0; lane < VECTOR_WIDTH; lane++) lanes[lane] = lane < left ? row[lane * step] : fill;
-    return vec_load(lanes);
-}
-
-INLINE void row_store(__global float *row, i64 step, i64 left, vec x) {
-    if (step == 1 && left >= VECTOR_WIDTH) {
-        vec_store(x, row);
-        return;
-    }
-    float lanes[VECTOR_WIDTH];
-    vec_store(x, lanes);
-    for (int lane = 0; lane < VECTOR_WIDTH && lane < left; lane++) row[lane * step] = lanes[lane];
-}
-
-/* Softmax of a row of n scores; returns its log-sum-exp. The maximum need not keep a NaN: 2^(NaN - max) is NaN, and so is the
+/* Softmax of a row of n scores; returns its log-sum-exp. The maximum need not keep a NaN: exp(NaN - max) is NaN, and so is the
  * sum. */
 INLINE float softmax_row(__global const float *from, i64 from_step, __global float *to, i64 to_step, i64 n) {
     float lanes[VECTOR_WIDTH], row_max = -INFINITY, row_sum = 0.0f;
@@ -44,7 +26,7 @@ INLINE float softmax_row(__global const float *from, i64 from_step, __global flo
     vec shift = vec_splat(row_max == -INFINITY ? 0.0f : row_max);
     for (i64 j = 0; j < n; j += VECTOR_WIDTH) {
         vec score = row_load(from + j * from_step, from_step, n - j, -INFINITY);
-        vec weight = vec_exp2((score - shift) * LOG2_E);
+        vec weight = vec_exp(score - shift);
         sums += weight;
         row_store(to + j * to_step, to_step, n - j, weight);
     }
