@@ -117,7 +117,7 @@ typedef struct expected {
 typedef struct verdict {
     bool ok;
     double error;     /* the largest, relative to its row's magnitude */
-    double tolerance; /* the larger of twice the naive computation's error and 8 epsilon */
+    double tolerance; /* twice the naive computation's error, and 8 epsilon */
     char text[320];
 } verdict;
 
