@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/options.h"
+#include "error.h"
 #include "json.h"
 #include "stats.h"
 
@@ -82,25 +84,26 @@ static int compare(const bench_records *a, const bench_records *b) {
         counts[change]++;
         matched++;
     }
-    if (!matched) {
-        fprintf(stderr, "clattn bench compare: no record of the first file measures what one of the second does\n");
-        return 1;
-    }
+    if (!matched)
+        return cli_fail("bench compare", CLI_FAILURE, "no record of the first file measures what one of the second does");
     printf("%zu same, %zu faster, %zu slower, %zu unclear\n", counts[BENCH_SAME], counts[BENCH_FASTER], counts[BENCH_SLOWER],
            counts[BENCH_CHANGE_UNCLEAR]);
     return 0;
 }
 
 int bench_compare_main(int argc, char **argv) {
-    if (argc != 2) {
-        fprintf(stderr, "clattn bench compare: give two files that `clattn bench --json` wrote\n");
-        return 2;
-    }
+    static const cli_option options[] = {{NULL}};
+    static const cli_command command = {
+        "bench compare", "two results of `clattn bench --json` beside one another", options, "A.json B.json", 2,
+        "Every record that both hold is the same, faster, slower, or unclear: a change is claimed when the medians differ by more\n"
+        "than 5 %, than both runs' noise and than the machine's own drift, and the minima moved the same way.\n"};
     bench_records files[2] = {{0}, {0}};
     bench_error error;
-    int code = 2;
-    if (!bench_json_read(argv[0], &files[0], &error) || !bench_json_read(argv[1], &files[1], &error))
-        fprintf(stderr, "clattn bench compare: %s\n", error.text);
+    char unused;
+    int code = CLI_USAGE, first = cli_parse(&command, argc, argv, &unused, &code);
+    if (first < 0) return code;
+    if (!bench_json_read(argv[first], &files[0], &error) || !bench_json_read(argv[first + 1], &files[1], &error))
+        code = cli_fail("bench compare", CLI_USAGE, "%s", error.text);
     else code = compare(&files[0], &files[1]);
     bench_records_free(&files[0]);
     bench_records_free(&files[1]);

@@ -20,7 +20,7 @@ const char *bench_change_name(bench_change);
 /* By how much the measured FMA peak of matching units differs between two runs, as a part; the median over them. */
 double bench_drift(const bench_records *a, const bench_records *b);
 
-/* `clattn bench compare A.json B.json`: a table on stdout. Returns the exit code. */
+/* `clattn bench compare A.json B.json`: a table on stdout; argv[0] is "compare". Returns the exit code. */
 int bench_compare_main(int argc, char **argv);
 
 #endif

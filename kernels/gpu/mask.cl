@@ -10,7 +10,6 @@
  * Work-group      WORK_GROUP, a multiple of TILE_M
  */
 #include "heads.h"
-#include "work_group.h"
 
 #ifndef TILE_M
 #error "TILE_M comes from the kernel's row"

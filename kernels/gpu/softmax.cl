@@ -13,7 +13,6 @@
  * Work-group      WORK_GROUP, a power of two and a multiple of TILE_M
  */
 #include "heads.h"
-#include "work_group.h"
 
 #ifndef TILE_M
 #error "TILE_M comes from the kernel's row"
@@ -25,14 +24,14 @@ typedef struct exp_sum {
     float max, sum;
 } exp_sum;
 
-static inline exp_sum join(exp_sum a, exp_sum b) {
+INLINE exp_sum join(exp_sum a, exp_sum b) {
     exp_sum both;
     both.max = fmax(a.max, b.max);
     both.sum = a.sum * exp(a.max - pivot(both.max)) + b.sum * exp(b.max - pivot(both.max));
     return both;
 }
 
-static inline exp_sum sum_of_lane(const global float *from, i64 stride, i64 count, int lane) {
+INLINE exp_sum sum_of_lane(const global float *from, i64 stride, i64 count, int lane) {
     exp_sum total = {-INFINITY, 0.0f};
     for (i64 j = lane; j < count; j += LANES) {
         const exp_sum one = {from[j * stride], 1.0f};
@@ -42,7 +41,7 @@ static inline exp_sum sum_of_lane(const global float *from, i64 stride, i64 coun
 }
 
 /* Join the lanes' sums in a tree: every lane of the row gets the whole. */
-static inline exp_sum sum_of_row(local exp_sum *sums, exp_sum own, int lane) {
+INLINE exp_sum sum_of_row(local exp_sum *sums, exp_sum own, int lane) {
     local exp_sum *row = sums + get_local_id(0) - lane;
     row[lane] = own;
     for (int reach = LANES / 2; reach > 0; reach /= 2) {
