@@ -1,30 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "json.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#if !CLATTN_HAVE_CJSON
+#include "cli/json.h"
 
-static const char missing[] = "this build has no JSON (cJSON was not found when it was configured); --csv works";
+#if !defined(CLATTN_HAVE_CJSON)
 
-bool bench_json_available(void) { return false; }
-
-bool bench_json_write(FILE *file, const bench_records *records, bench_error *error) {
-    (void)file, (void)records;
-    return bench_fail(error, "%s", missing);
+bool bench_json_write(output_set *set, const char *path, const bench_records *records) {
+    (void)path, (void)records;
+    output_discard(set);
+    snprintf(set->error, sizeof set->error, "%s", json_missing());
+    return false;
 }
 
 bool bench_json_read(const char *path, bench_records *records, bench_error *error) {
     (void)path, (void)records;
-    return bench_fail(error, "%s", missing);
+    return bench_fail(error, "%s", json_missing());
 }
 
 #else
-
-#include <cjson/cJSON.h>
-
-bool bench_json_available(void) { return true; }
 
 /* ---- writing ------------------------------------------------------------------------------------------------------- */
 
@@ -54,20 +51,18 @@ static cJSON *object_of(const bench_record *record) {
     return NULL;
 }
 
-bool bench_json_write(FILE *file, const bench_records *records, bench_error *error) {
+bool bench_json_write(output_set *set, const char *path, const bench_records *records) {
     cJSON *array = cJSON_CreateArray();
     bool whole = array != NULL;
     for (size_t i = 0; whole && i < records->count; i++) {
         cJSON *object = object_of(&records->items[i]);
         whole = object && cJSON_AddItemToArray(array, object);
     }
-    char *text = whole ? cJSON_Print(array) : NULL;
-    bool written = text && fputs(text, file) >= 0 && fputc('\n', file) >= 0;
-    if (!text) bench_fail(error, "out of memory while writing JSON");
-    else if (!written) bench_fail(error, "cannot write JSON");
-    cJSON_free(text);
-    cJSON_Delete(array);
-    return written;
+    if (!whole) {
+        cJSON_Delete(array);
+        array = NULL;
+    }
+    return json_write(set, path, array);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------- */
@@ -123,8 +118,8 @@ static bool take(bench_record *record, bench_field field, const cJSON *item) {
 
 static bool take_record(const cJSON *object, bench_records *records, const char *path, bench_error *error) {
     const cJSON *schema = cJSON_GetObjectItemCaseSensitive(object, "schema");
-    if (!cJSON_IsString(schema) || strcmp(schema->valuestring, BENCH_SCHEMA) != 0)
-        return bench_fail(error, "%s: record %zu is not of schema %s", path, records->count, BENCH_SCHEMA);
+    if (!cJSON_IsString(schema) || strcmp(schema->valuestring, BENCH_SCHEMA_NAME) != 0)
+        return bench_fail(error, "%s: record %zu is not of schema %s", path, records->count, BENCH_SCHEMA_NAME);
     bench_record *record = bench_records_add(records);
     if (!record) return bench_fail(error, "out of memory");
     for (int field = 0; field < BENCH_FIELD_COUNT; field++)

@@ -5,14 +5,12 @@
 #ifndef CLATTN_BENCH_JSON_H
 #define CLATTN_BENCH_JSON_H
 
-#include <stdio.h>
-
+#include "cli/output.h"
 #include "error.h"
 #include "record.h"
 
-/* Whether this build has JSON. */
-bool bench_json_available(void);
-bool bench_json_write(FILE *, const bench_records *, bench_error *);
+/* On failure the set is discarded and its error says why. */
+bool bench_json_write(output_set *, const char *path, const bench_records *);
 /* Add the records of a file; refuses what is no array of records of this schema. */
 bool bench_json_read(const char *path, bench_records *, bench_error *);
 

@@ -142,7 +142,7 @@ static void release(bench_candidate *candidate) {
 static const bench_candidate_class class = {.run = run, .release = release};
 
 static bool load(openblas *state, bench_error *error) {
-    static const char *const names[] = {CLATTN_BENCH_OPENBLAS, "libopenblas.so.0", NULL};
+    static const char *const names[] = {CLATTN_BENCH_OPENBLAS, "libopenblas.so", NULL};
     char why[256];
     bench_affinity saved;
     bench_pin_widen(&saved); /* its threads inherit what this one may use */

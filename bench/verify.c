@@ -148,6 +148,7 @@ static void cut(const bench_problem *problem, row_block block, bench_desc *desc,
     *output = clattn_tensor_bhld(CLATTN_F32, output->size[0], output->size[1], block.count, output->size[3]);
     args[problem->arg_count - 1].data = out;
     i64 offset = position_of_first(s) + block.start;
+    if (!s->causal) return;
     if (s->op == BENCH_OP_ATTENTION) desc->attention.align = CLATTN_ALIGN_OFFSET, desc->attention.offset = offset;
     if (s->op == BENCH_OP_MHA) desc->mha.align = CLATTN_ALIGN_OFFSET, desc->mha.offset = offset;
 }

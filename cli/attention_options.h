@@ -15,22 +15,17 @@ typedef struct attention_options {
     cli_integer algorithm; /* as clattn_algorithm counts */
 } attention_options;
 
-#define ATTENTION_OPTIONS                                                                                                      \
-    {"causal", "ALIGN", "keep keys up to the query's position: top-left, bottom-right, past, or an integer offset", CLI_ALIGN, \
-     offsetof(attention_options, causal)},                                                                                     \
-        {"past-len",                                                                                                           \
-         "N",                                                                                                                  \
-         "queries come after N earlier positions; for --causal past",                                                          \
-         CLI_INTEGER,                                                                                                          \
-         offsetof(attention_options, past_len),                                                                                \
-         .minimum = 0,                                                                                                         \
-         .maximum = INT64_MAX},                                                                                                \
-        {"scale", "S", "factor of the scores (default: 1 / sqrt(dim of a head))", CLI_REAL,                                    \
-         offsetof(attention_options, scale)},                                                                                  \
-    {                                                                                                                          \
-        "algorithm", "auto|staged|fused", "auto: fused, unless scores or weights are asked for", CLI_CHOICE,                   \
-            offsetof(attention_options, algorithm)                                                                             \
-    }
+/* clang-format off */
+#define ATTENTION_OPTIONS                                                                                                \
+    {"causal", "ALIGN", "keep keys up to the query's position: top-left, bottom-right, past, or an integer offset",      \
+     CLI_ALIGN, offsetof(attention_options, causal)},                                                                    \
+    {"past-len", "N", "queries come after N earlier positions; for --causal past",                                       \
+     CLI_INTEGER, offsetof(attention_options, past_len), .minimum = 0, .maximum = INT64_MAX},                            \
+    {"scale", "S", "factor of the scores (default: 1 / sqrt(dim of a head))",                                            \
+     CLI_REAL, offsetof(attention_options, scale)},                                                                      \
+    {"algorithm", "auto|staged|fused", "auto: fused, unless scores or weights are asked for",                            \
+     CLI_CHOICE, offsetof(attention_options, algorithm)}
+/* clang-format on */
 
 /* Contradictions among them; says which and returns the exit code. */
 int attention_options_check(const cli_command *command, const attention_options *options);

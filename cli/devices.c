@@ -53,8 +53,7 @@ static int gather_pick(device_table *table) {
     options.error = error;
     options.error_size = sizeof error;
     clattn_status status = clattn_context_create(&options, &context);
-    if (status != CLATTN_OK)
-        return cli_fail(command.name, cli_exit_code(status), "%s", *error != '\0' ? error : clattn_status_text(status));
+    if (status != CLATTN_OK) return cli_fail_status(command.name, status, error);
     clattn_context_device(context, &table->picked);
     size_t size = clattn_context_explain(context, NULL, 0) + 1;
     table->why = malloc(size);
@@ -71,7 +70,7 @@ static int gather(device_table *table) {
         if (table->devices == NULL) return cli_fail(command.name, CLI_FAILURE, "out of memory");
         status = clattn_device_list(table->devices, capacity, &table->count);
     }
-    if (status != CLATTN_OK) return cli_fail(command.name, cli_exit_code(status), "%s", clattn_status_text(status));
+    if (status != CLATTN_OK) return cli_fail_status(command.name, status, NULL);
     if (table->count > capacity) table->count = capacity; /* one was plugged in meanwhile */
     return gather_pick(table);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/axes.h"
 #include "cli/json.h"
 #include "cli/output.h"
 
@@ -46,58 +47,11 @@ static int check_paths(const job *job) {
     return CLI_SUCCESS;
 }
 
-/* ---- axes -------------------------------------------------------------------------------------------------------- */
-
-/* The alternative number `form` of "ld|hld|bhld", its length in *rank; the only one of a list of one; NULL past the last. */
-static const char *alternative(const char *axes, int form, int *rank) {
-    bool only = strchr(axes, '|') == NULL;
-    for (; !only && form > 0; form--) {
-        axes = strchr(axes, '|');
-        if (axes == NULL) return NULL;
-        axes++;
-    }
-    *rank = (int)strcspn(axes, "|");
-    return axes;
-}
-
-/* Which alternative has so many dimensions, or -1. */
-static int form_of(const char *axes, int rank) {
-    int alternative_rank, count = strchr(axes, '|') != NULL ? NPY_MAX_RANK : 1;
-    for (int form = 0; form < count && alternative(axes, form, &alternative_rank) != NULL; form++)
-        if (alternative_rank == rank) return form;
-    return -1;
-}
-
-/* Where an axis lies in a clattn_tensor, and its name in messages. */
-static int axis_index(char axis) {
-    return axis == 'b' ? 0 : axis == 'h' ? 1 : axis == 'l' || axis == 'r' ? 2 : 3;
-}
-
-static const char *axis_name(char axis) {
-    static const char *const names[] = {
-        ['b'] = "batch", ['h'] = "heads", ['l'] = "len", ['d'] = "dim", ['r'] = "rows", ['c'] = "columns"};
-    return names[(unsigned char)axis];
-}
-
-/* "(len, dim) or (heads, len, dim)"; form < 0: all alternatives. */
-static const char *axes_text(const char *axes, int form, char *text, size_t size) {
-    int rank, first = form < 0 ? 0 : form, last = form < 0 && strchr(axes, '|') != NULL ? NPY_MAX_RANK : first;
-    const char *word;
-    size_t used = 0;
-    text[0] = '\0';
-    for (int i = first; i <= last && (word = alternative(axes, i, &rank)) != NULL; i++) {
-        if (i > first) used += (size_t)snprintf(text + used, size - used, " or ");
-        for (int d = 0; d < rank && used < size; d++)
-            used += (size_t)snprintf(text + used, size - used, "%s%s", d > 0 ? ", " : "(", axis_name(word[d]));
-        if (used < size) used += (size_t)snprintf(text + used, size - used, rank == 1 ? ",)" : ")");
-        if (used >= size) break;
-    }
-    return text;
-}
+/* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
 /* The form that the leader's rank chose, for an option that offers as many. */
 static int leading_form(const job *job) {
-    return form_of(job->leader->axes, job->inputs[job->leader->tensor].header.rank);
+    return axes_form(job->leader->axes, job->inputs[job->leader->tensor].header.rank);
 }
 
 static int make_tensor(job *job, const cli_option *option) {
@@ -105,7 +59,7 @@ static int make_tensor(job *job, const cli_option *option) {
     const char *path = path_of(job, option), *name = job->command->name;
     char shape[128], axes[256];
     int64_t stride[NPY_MAX_RANK];
-    int rank, form = form_of(option->axes, header->rank);
+    int rank, form = axes_form(option->axes, header->rank);
     if (form < 0)
         return cli_fail(name, CLI_USAGE, "--%s: %s has shape %s where %s is wanted", option->name, path,
                         npy_shape_text(header->rank, header->shape, shape, sizeof shape),
@@ -114,18 +68,16 @@ static int make_tensor(job *job, const cli_option *option) {
         return cli_fail(name, CLI_USAGE, "--%s: %s has shape %s where --%s makes it %s", option->name, path,
                         npy_shape_text(header->rank, header->shape, shape, sizeof shape), job->leader->name,
                         axes_text(option->axes, leading_form(job), axes, sizeof axes));
-    const char *word = alternative(option->axes, form, &rank);
+    const char *word = axes_alternative(option->axes, form, &rank);
     clattn_tensor *tensor = &job->tensors[option->tensor];
     *tensor = clattn_tensor_bhld(CLATTN_F32, 1, 1, 1, 1);
     npy_strides(header, stride);
     for (int d = 0; d < rank; d++) {
-        tensor->size[axis_index(word[d])] = header->shape[d];
-        tensor->stride[axis_index(word[d])] = stride[d];
+        tensor->size[axes_index(word[d])] = header->shape[d];
+        tensor->stride[axes_index(word[d])] = stride[d];
     }
     return CLI_SUCCESS;
 }
-
-/* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
 static int load_input(job *job, const cli_option *option) {
     char error[512];
@@ -174,8 +126,7 @@ static char *plan_text(const clattn_plan *plan) {
 
 static int fail_status(const job *job, clattn_status status) {
     char *detail = context_text(job->context, clattn_context_error);
-    bool said = detail != NULL && *detail != '\0';
-    int exit_code = cli_fail(job->command->name, cli_exit_code(status), "%s", said ? detail : clattn_status_text(status));
+    int exit_code = cli_fail_status(job->command->name, status, detail);
     free(detail);
     return exit_code;
 }
@@ -190,8 +141,7 @@ int job_open(job *job) {
     options.error = error;
     options.error_size = sizeof error;
     clattn_status status = clattn_context_create(&options, &job->context);
-    if (status == CLATTN_OK) return CLI_SUCCESS;
-    return cli_fail(job->command->name, cli_exit_code(status), "%s", *error != '\0' ? error : clattn_status_text(status));
+    return status == CLATTN_OK ? CLI_SUCCESS : cli_fail_status(job->command->name, status, error);
 }
 
 /* Memory for the outputs. Their sizes were checked when the plan was made. */
@@ -243,8 +193,8 @@ static int explain(const job *job) {
 static void write_tensor(const job *job, const cli_option *option, FILE *file) {
     int rank;
     int64_t shape[NPY_MAX_RANK] = {0};
-    const char *axes = alternative(option->axes, leading_form(job), &rank);
-    for (int d = 0; d < rank; d++) shape[d] = job->tensors[option->tensor].size[axis_index(axes[d])];
+    const char *axes = axes_alternative(option->axes, leading_form(job), &rank);
+    for (int d = 0; d < rank; d++) shape[d] = job->tensors[option->tensor].size[axes_index(axes[d])];
     npy_dtype dtype = option->tensor == CLATTN_TENSOR_LSE ? NPY_F4 : job->inputs[job->leader->tensor].header.dtype;
     npy_write(file, dtype, rank, shape, job->outputs[option->tensor]);
 }

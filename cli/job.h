@@ -3,10 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The command's options are a struct that starts with a job_options, and its table names the files with JOB_FILE: which tensor
- * each one is and which axes its dimensions are, "ld|hld|bhld" for instance. The first file of the table leads: its rank picks
+ * each one is and which axes its dimensions are (axes.h). The first file of the table leads: its rank picks
  * the same alternative for all others that offer as many, and outputs take its element type.
- *
- *     b batch    h heads    l length    d width    r, c rows and columns of a matrix
  *
  *     int exit_code = job_load(&job);
  *     ... job_output(&job, ...) for each output, job_open(&job), clattn_plan_create_...(job.context, &desc, &job.plan)
@@ -29,28 +27,22 @@ typedef struct job_options {
     const char *json;
 } job_options;
 
-#define JOB_FILE(name_, id_, axes_, help_, ...)                                                                                \
-    {                                                                                                                          \
-        name_, "FILE", help_, CLI_TEXT, offsetof(job_options, paths) + CLATTN_TENSOR_##id_ * sizeof(const char *),             \
-            .tensor = CLATTN_TENSOR_##id_, .axes = axes_, __VA_ARGS__                                                          \
-    }
+/* clang-format off */
+#define JOB_FILE(name_, id_, axes_, help_, ...)                                                                          \
+    {name_, "FILE", help_, CLI_TEXT, offsetof(job_options, paths) + CLATTN_TENSOR_##id_ * sizeof(const char *),          \
+     .tensor = CLATTN_TENSOR_##id_, .axes = axes_, __VA_ARGS__}
 #define JOB_REQUIRED .required = true
 #define JOB_OUTPUT .output = true
 
 /* What every job takes. */
-#define JOB_OPTIONS                                                                                                            \
-    {"device", "D", "auto, gpu, cpu, native, opencl, opencl:P:D or reference (default: $CLATTN_DEVICE, else auto)", CLI_TEXT,  \
-     offsetof(job_options, device)},                                                                                           \
-        {"threads",                                                                                                            \
-         "N",                                                                                                                  \
-         "native threads (default: as OpenMP says)",                                                                           \
-         CLI_INTEGER,                                                                                                          \
-         offsetof(job_options, threads),                                                                                       \
-         .minimum = 1,                                                                                                         \
-         .maximum = 65536},                                                                                                    \
-        {"explain", NULL, "print which device and kernels run, and why", CLI_FLAG, offsetof(job_options, explain)}, {          \
-        "json", "FILE|-", "write what ran, and how long it took, as JSON", CLI_TEXT, offsetof(job_options, json)               \
-    }
+#define JOB_OPTIONS                                                                                                      \
+    {"device", "D", "auto, gpu, cpu, native, opencl, opencl:P:D or reference (default: $CLATTN_DEVICE, else auto)",      \
+     CLI_TEXT, offsetof(job_options, device)},                                                                           \
+    {"threads", "N", "native threads (default: as OpenMP says)",                                                         \
+     CLI_INTEGER, offsetof(job_options, threads), .minimum = 1, .maximum = 65536},                                       \
+    {"explain", NULL, "print which device and kernels run, and why", CLI_FLAG, offsetof(job_options, explain)},          \
+    {"json", "FILE|-", "write what ran, and how long it took, as JSON", CLI_TEXT, offsetof(job_options, json)}
+/* clang-format on */
 
 typedef struct job {
     const cli_command *command;

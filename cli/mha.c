@@ -11,13 +11,13 @@ typedef struct mha_options {
     bool residual;
 } mha_options;
 
-#define HEADS_OPTIONS                                                                                                          \
-    {"heads",          "H",          "heads of the queries", CLI_INTEGER, offsetof(mha_options, heads),                        \
-     .required = true, .minimum = 1, .maximum = INT32_MAX},                                                                    \
-    {                                                                                                                          \
-        "kv-heads", "G", "heads of keys and values (default: H)", CLI_INTEGER, offsetof(mha_options, kv_heads),                \
-            .minimum = 1, .maximum = INT32_MAX                                                                                 \
-    }
+/* clang-format off */
+#define HEADS_OPTIONS                                                                                                    \
+    {"heads", "H", "heads of the queries",                                                                               \
+     CLI_INTEGER, offsetof(mha_options, heads), .required = true, .minimum = 1, .maximum = INT32_MAX},                   \
+    {"kv-heads", "G", "heads of keys and values (default: H)",                                                           \
+     CLI_INTEGER, offsetof(mha_options, kv_heads), .minimum = 1, .maximum = INT32_MAX}
+/* clang-format on */
 
 static int64_t kv_heads(const mha_options *options) {
     return options->kv_heads.given ? options->kv_heads.value : options->heads.value;

@@ -26,6 +26,13 @@ int cli_fail(const char *command, int exit_code, const char *format, ...) {
     return exit_code;
 }
 
+int cli_fail_status(const char *command, clattn_status status, const char *text) {
+    size_t length = text != NULL ? strlen(text) : 0;
+    while (length > 0 && text[length - 1] == '\n') length--;
+    if (length == 0) return cli_fail(command, cli_exit_code(status), "%s", clattn_status_text(status));
+    return cli_fail(command, cli_exit_code(status), "%.*s", (int)length, text);
+}
+
 void cli_note(const char *command, const char *format, ...) {
     va_list args;
     va_start(args, format);

@@ -98,5 +98,7 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
 
 /* The program's exit code for a status of the library. */
 int cli_exit_code(clattn_status status);
+/* cli_fail with the library's own words for what went wrong; where it has none (NULL or ""), the status's text. */
+int cli_fail_status(const char *command, clattn_status status, const char *text);
 
 #endif

@@ -158,6 +158,7 @@ FILE *output_open(output_set *set, const char *path) {
 
 static bool flush(output_file *file) {
     bool written = fflush(file->stream) == 0 && !ferror(file->stream);
+    if (!written && errno == 0 && fputc('\0', file->stream) != EOF) fflush(file->stream); /* an earlier write failed: why? */
     if (written && file->temporary != NULL) written = fsync(fileno(file->stream)) == 0;
     if (file->stream != stdout) {
         int error = errno;

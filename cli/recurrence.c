@@ -14,19 +14,20 @@ typedef struct recurrence_options {
 } recurrence_options;
 
 /* G is the number of gates. */
-#define RECURRENCE_FILES                                                                                                       \
-    JOB_FILE("x", X, "ld|bld", "the words: (steps, dim) or (batch, steps, dim)", JOB_REQUIRED),                                \
-        JOB_FILE("w-in", W_IN, "rc", "(G * hidden, dim)", JOB_REQUIRED),                                                       \
-        JOB_FILE("w-h", W_H, "rc", "(G * hidden, hidden)", JOB_REQUIRED), JOB_FILE("bias", BIAS, "c", "(G * hidden,)"),        \
-        JOB_FILE("h0", H_0, "d|bd", "first state: (hidden,) or (batch, hidden); default: zeros"),                              \
-        JOB_FILE("out", OUT, "ld|bld", "every state, with x's type and number of dimensions", JOB_OUTPUT, JOB_REQUIRED),       \
-        JOB_FILE("h-n", H_N, "d|bd", "the last state", JOB_OUTPUT)
+/* clang-format off */
+#define RECURRENCE_FILES                                                                                                 \
+    JOB_FILE("x", X, "ld|bld", "the words: (steps, dim) or (batch, steps, dim)", JOB_REQUIRED),                          \
+    JOB_FILE("w-in", W_IN, "rc", "(G * hidden, dim)", JOB_REQUIRED),                                                     \
+    JOB_FILE("w-h", W_H, "rc", "(G * hidden, hidden)", JOB_REQUIRED),                                                    \
+    JOB_FILE("bias", BIAS, "c", "(G * hidden,)"),                                                                        \
+    JOB_FILE("h0", H_0, "d|bd", "first state: (hidden,) or (batch, hidden); default: zeros"),                            \
+    JOB_FILE("out", OUT, "ld|bld", "every state, with x's type and number of dimensions", JOB_OUTPUT, JOB_REQUIRED),     \
+    JOB_FILE("h-n", H_N, "d|bd", "the last state", JOB_OUTPUT)
 
-#define ALGORITHM_OPTION                                                                                                       \
-    {                                                                                                                          \
-        "algorithm", "auto|persistent|loop", "one kernel that loops inside, or one launch a step", CLI_CHOICE,                 \
-            offsetof(recurrence_options, algorithm)                                                                            \
-    }
+#define ALGORITHM_OPTION                                                                                                 \
+    {"algorithm", "auto|persistent|loop", "one kernel that loops inside, or one launch a step",                          \
+     CLI_CHOICE, offsetof(recurrence_options, algorithm)}
+/* clang-format on */
 
 static const cli_option rnn_table[] = {
     RECURRENCE_FILES,

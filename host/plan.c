@@ -86,8 +86,9 @@ clattn_status clattn__plan_step(clattn_plan *plan, clattn__role role, const clat
     clattn__text why = {0};
     const clattn__row *row = clattn__choose_row(context, role, params, &why);
     if (!row) {
-        clattn_status status = clattn__fail(context, CLATTN_ERROR_UNSUPPORTED, "no kernel for %s on %s:\n%s",
-                                            clattn__roles[role].entry, context->device.info.id, why.data ? why.data : "");
+        clattn_status status = clattn__fail(context, CLATTN_ERROR_UNSUPPORTED, "no kernel for %s on %s%s%.*s",
+                                            clattn__roles[role].entry, context->device.info.id, why.length ? "\n" : "",
+                                            why.length ? (int)why.length - 1 : 0, why.data ? why.data : "");
         clattn__text_free(&why);
         return status;
     }
@@ -146,6 +147,8 @@ static clattn_status plan_build(clattn_plan *plan) {
     for (;;) {
         plan->failed_row = NULL;
         clattn_status status = plan->op->build(plan);
+        if (status == CLATTN_ERROR_UNSUPPORTED && plan->dropped.length)
+            return clattn__fail(context, CLATTN_ERROR_BUILD, "no kernel is left:\n%s", plan->dropped.data);
         if (status == CLATTN_OK || !plan->failed_row) return status;
         pthread_mutex_lock(&context->lock);
         context->banned[plan->failed_row - clattn__rows] = 1;

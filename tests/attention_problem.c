@@ -37,28 +37,42 @@ static void solve_oracle(attention_problem *p) {
     if (clattn__oracle_attention(&args) != CLATTN_OK) ck_abort_msg("the oracle is out of memory");
 }
 
-/* The same weights on |v|; and |q| on |k| without a mask. */
-static void solve_magnitudes(attention_problem *p) {
+/* What an error of one part in each score, weight and value moves, to first order: a score's error moves its weight towards or
+ * away from all others. The errors of a score are of its terms, not of their sum, and partly cancel: a quarter of them. */
+static void solve_row_magnitudes(attention_problem *p, int64_t row) {
+    const attention_case *c = &p->c;
+    const int64_t head = row / c->len_q, b = head / c->heads_q, h = head % c->heads_q;
+    const float *v = p->v + (b * c->heads_kv + h / (c->heads_q / c->heads_kv)) * c->len_kv * c->value_dim;
+    const double *weights = p->weights + row * c->len_kv, *scores = p->scores + row * c->len_kv;
+    double *out = p->out_magnitude + row * c->value_dim, largest = 0, moves = 0;
+    memset(out, 0, (size_t)c->value_dim * sizeof *out);
+    for (int64_t j = 0; j < c->len_kv; j++) {
+        if (!(weights[j] > 0)) continue;
+        const double score = fmax(fabs(scores[j]), p->scores_magnitude[row * c->len_kv + j] / 4);
+        largest = fmax(largest, score);
+        moves += weights[j] * score;
+        for (int64_t d = 0; d < c->value_dim; d++) {
+            const double value = v[j * c->value_dim + d];
+            out[d] += weights[j] * (fabs(value) + score * fabs(value - p->out[row * c->value_dim + d]));
+        }
+    }
+    p->lse_magnitude[row] = 1 + moves;
+    for (int64_t j = 0; j < c->len_kv; j++) {
+        p->weights_magnitude[row * c->len_kv + j] = weights[j] * (1 + (1 - weights[j]) * largest);
+    }
+}
+
+/* |q| on |k|: the sums that cancelled in a score. */
+static void solve_score_magnitudes(attention_problem *p) {
     const attention_case *c = &p->c;
     float *q = absolute(p->q, rows_of(c) * c->head_dim);
     float *k = absolute(p->k, c->batch * c->heads_kv * c->len_kv * c->head_dim);
-    float *v = absolute(p->v, c->batch * c->heads_kv * c->len_kv * c->value_dim);
-    clattn__oracle_attention_args weighted = oracle_args(c, p->q, p->k, v, p->out_magnitude);
-    if (clattn__oracle_attention(&weighted) != CLATTN_OK) ck_abort_msg("the oracle is out of memory");
-
     double *unused = test_alloc((size_t)(rows_of(c) * c->value_dim), sizeof *unused);
-    clattn__oracle_attention_args scored = oracle_args(c, q, k, v, unused);
-    scored.scores = clattn__view_of_doubles(p->scores_magnitude, c->batch, c->heads_q, c->len_q, c->len_kv);
-    if (clattn__oracle_attention(&scored) != CLATTN_OK) ck_abort_msg("the oracle is out of memory");
-    for (int64_t row = 0; row < rows_of(c); row++) {
-        double largest = 1;
-        for (int64_t n = row * c->len_kv; n < (row + 1) * c->len_kv; n++) {
-            if (isfinite(p->scores_magnitude[n])) largest = fmax(largest, fabs(p->scores_magnitude[n]));
-        }
-        p->lse_magnitude[row] = largest;
-    }
+    clattn__oracle_attention_args args = oracle_args(c, q, k, p->v, unused);
+    args.scale = fabs(args.scale);
+    args.scores = clattn__view_of_doubles(p->scores_magnitude, c->batch, c->heads_q, c->len_q, c->len_kv);
+    if (clattn__oracle_attention(&args) != CLATTN_OK) ck_abort_msg("the oracle is out of memory");
     free(unused);
-    free(v);
     free(k);
     free(q);
 }
@@ -66,7 +80,8 @@ static void solve_magnitudes(attention_problem *p) {
 void attention_problem_solve(attention_problem *p) {
     const attention_case *c = &p->c;
     solve_oracle(p);
-    solve_magnitudes(p);
+    solve_score_magnitudes(p);
+    for (int64_t row = 0; row < rows_of(c); row++) solve_row_magnitudes(p, row);
     naive_attention_args naive = {c->batch,     c->heads_q, c->heads_kv, c->len_q,     c->len_kv,       c->head_dim,
                                   c->value_dim, (float)scale_of(c), c->causal,  offset_of(c), p->q,            p->k,
                                   p->v,         p->naive_out, p->naive_lse, p->naive_scores, p->naive_weights};
@@ -90,13 +105,27 @@ attention_problem attention_problem_make(const attention_case *c, rng *r) {
     p.out_magnitude = test_alloc((size_t)(rows * c->value_dim), sizeof(double));
     p.lse_magnitude = test_alloc((size_t)rows, sizeof(double));
     p.scores_magnitude = test_alloc((size_t)(rows * c->len_kv), sizeof(double));
+    p.weights_magnitude = test_alloc((size_t)(rows * c->len_kv), sizeof(double));
     attention_problem_solve(&p);
     return p;
 }
 
 void attention_problem_free(attention_problem *p) {
-    void *arrays[] = {p->q,         p->k,         p->v,            p->out,           p->lse,           p->scores,        p->weights,
-                      p->naive_out, p->naive_lse, p->naive_scores, p->naive_weights, p->out_magnitude, p->lse_magnitude, p->scores_magnitude};
+    void *arrays[] = {p->q,
+                      p->k,
+                      p->v,
+                      p->out,
+                      p->lse,
+                      p->scores,
+                      p->weights,
+                      p->naive_out,
+                      p->naive_lse,
+                      p->naive_scores,
+                      p->naive_weights,
+                      p->out_magnitude,
+                      p->lse_magnitude,
+                      p->scores_magnitude,
+                      p->weights_magnitude};
     for (size_t n = 0; n < COUNT(arrays); n++) free(arrays[n]);
     *p = (attention_problem){0};
 }
@@ -114,7 +143,7 @@ expected attention_expect_scores(const attention_problem *p) {
 }
 
 expected attention_expect_weights(const attention_problem *p) {
-    return (expected){p->weights, p->naive_weights, NULL, rows_of(&p->c), p->c.len_kv};
+    return (expected){p->weights, p->naive_weights, p->weights_magnitude, rows_of(&p->c), p->c.len_kv};
 }
 
 clattn_attention_desc attention_desc(const attention_problem *p) {

@@ -24,7 +24,7 @@ typedef struct attention_problem {
     float *q, *k, *v;
     double *out, *lse, *scores, *weights;
     float *naive_out, *naive_lse, *naive_scores, *naive_weights;
-    double *out_magnitude, *lse_magnitude, *scores_magnitude;
+    double *out_magnitude, *lse_magnitude, *scores_magnitude, *weights_magnitude;
 } attention_problem;
 
 /* Random inputs, solved. */

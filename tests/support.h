@@ -117,7 +117,7 @@ typedef struct expected {
 typedef struct verdict {
     bool ok;
     double error;     /* the largest, relative to its row's magnitude */
-    double tolerance; /* the larger of twice the naive computation's error and 8 epsilon */
+    double tolerance; /* twice the naive computation's error, and 8 epsilon */
     char text[320];
 } verdict;
 
@@ -136,7 +136,7 @@ verdict judge(const float *result, const expected *e);
 /* ---- devices ------------------------------------------------------------------------------------------------------- */
 
 typedef struct test_device {
-    char name[48];
+    char name[64];
     clattn_context *context; /* NULL: not on this machine */
     char why[256];           /* then why not */
 } test_device;

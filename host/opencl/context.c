@@ -117,6 +117,16 @@ clattn_status clattn__opencl_open(clattn_context *context, int platform, int dev
 
 /* ---- the caller's context ------------------------------------------------------------------------------------------- */
 
+/* Drivers list a sub-device's parent in place of the sub-device (PoCL 3). */
+static bool is_or_descends_from(const clattn__opencl_api *api, cl_device_id device, cl_device_id ancestor) {
+    while (device && device != ancestor) {
+        cl_device_id parent = NULL;
+        const cl_int code = api->GetDeviceInfo(device, CL_DEVICE_PARENT_DEVICE, sizeof parent, &parent, NULL);
+        device = code == CL_SUCCESS ? parent : NULL;
+    }
+    return device != NULL;
+}
+
 static clattn_status check_member(clattn_context *context, const clattn__opencl_api *api, cl_context cl, cl_device_id device) {
     size_t size = 0;
     cl_int code = api->GetContextInfo(cl, CL_CONTEXT_DEVICES, 0, NULL, &size);
@@ -124,7 +134,7 @@ static clattn_status check_member(clattn_context *context, const clattn__opencl_
     if (code == CL_SUCCESS && !devices) code = CL_OUT_OF_HOST_MEMORY;
     if (code == CL_SUCCESS) code = api->GetContextInfo(cl, CL_CONTEXT_DEVICES, size, devices, NULL);
     bool member = false;
-    for (size_t n = 0; code == CL_SUCCESS && n < size / sizeof *devices; n++) member |= devices[n] == device;
+    for (size_t n = 0; code == CL_SUCCESS && n < size / sizeof *devices; n++) member |= is_or_descends_from(api, device, devices[n]);
     free(devices);
     if (code != CL_SUCCESS) return clattn__opencl_fail(context, "clGetContextInfo", code);
     if (!member) return clattn__fail(context, CLATTN_ERROR_DEVICE, "the device is not one of the cl_context's");

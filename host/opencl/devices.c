@@ -238,7 +238,7 @@ static clattn_status list_platforms(const clattn__opencl_api *api, device_list *
         if (!entry) return CLATTN_ERROR_MEMORY;
         snprintf(entry->info.id, sizeof entry->info.id, "opencl");
         if (code == PLATFORM_NOT_FOUND)
-            snprintf(entry->info.problem, sizeof entry->info.problem, "OpenCL is installed, but no driver for it that loads");
+            snprintf(entry->info.problem, sizeof entry->info.problem, "the OpenCL loader is here, but no driver (ICD) that loads");
         else
             snprintf(entry->info.problem, sizeof entry->info.problem, "OpenCL does not list its platforms: %s (%d)",
                      clattn__opencl_code(code), code);

@@ -22,7 +22,7 @@ void *clattn__library_open(const char *const *names, char *why, size_t why_size)
         void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
         if (library) return library;
         const char *reason = dlerror();
-        if (i == 0) snprintf(why, why_size, "%s does not load: %s", names[0], reason ? reason : "no reason given");
+        if (i == 0) snprintf(why, why_size, "%s", reason ? reason : names[0]); /* of the usual name, which the text holds */
     }
     return NULL;
 }

@@ -324,7 +324,7 @@ typedef struct clattn_mha_desc {
     clattn_tensor weights;
     int64_t heads_q;
     int64_t heads_kv; /* 0: heads_q */
-    int residual;
+    int residual; /* 1: add x; needs w_o */
     int has_scale;
     float scale;
     int causal;

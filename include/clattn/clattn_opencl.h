@@ -40,8 +40,10 @@ typedef struct clattn_cl_arg {
  * descriptor's. The queue may be in-order or out-of-order. *event (may be NULL) completes with the last kernel and is the
  * caller's to release. Runs of one plan that share the plan's own workspace are ordered after one another; give a workspace
  * each to let them overlap.
- * Errors: ARGUMENT (tensors as for clattn_plan_run; a buffer too small for its view; a queue of another context), ALIAS (an
- * output's byte range overlaps another tensor's in the same cl_mem), WORKSPACE, OPENCL, UNSUPPORTED (not an OpenCL plan). */
+ * An empty tensor's mem may be NULL.
+ * Errors: ARGUMENT (tensors as for clattn_plan_run; a buffer too small for its view, of another context, or that kernels may not
+ * read or write; a queue of another context or device), ALIAS (an output shares an element with another tensor of the same
+ * memory object), WORKSPACE, OPENCL, UNSUPPORTED (not an OpenCL plan). */
 CLATTN_API clattn_status clattn_cl_plan_enqueue(clattn_plan *plan, cl_command_queue queue, const clattn_cl_arg *args,
                                                 size_t count, cl_uint wait_count, const cl_event *wait_list, cl_event *event);
 

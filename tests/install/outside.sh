@@ -20,11 +20,27 @@ try_prefix() {
     rm -rf "$prefix" "$work/first"
     cmake --install "$build" --prefix "$work/first" >/dev/null
     mv "$work/first" "$prefix"
-    for file in include/clattn/clattn.h include/clattn/clattn_opencl.h bin/clattn share/man/man1/clattn.1; do
+    local files=(include/clattn/clattn.h include/clattn/clattn_opencl.h)
+    [[ ! -x $build/clattn ]] || files+=(bin/clattn share/man/man1/clattn.1)
+    for file in "${files[@]}"; do
         [[ -f $prefix/$file ]] || fail "not installed: $file"
     done
     ! grep -rl --include='*.pc' --include='*.cmake' -e "$build" -e "$source" "$prefix" || fail 'these name the folder of the build'
-    "$prefix/bin/clattn" --version
+    [[ ! -x $build/clattn ]] || "$prefix/bin/clattn" --version
+}
+
+# The manual page names every command of the program, and every option of those that work on files.
+try_manual() {
+    local program=$build/clattn command option page=$prefix/share/man/man1/clattn.1
+    [[ -x $program ]] || skip 'the program is not built'
+    sed 's/\\-/-/g; s/Fl Fl /--/g' "$page" >text
+    for command in $("$program" help | awk '/^  [a-z]+ / && $1 != "clattn" { print $1 }'); do
+        grep -qw -- "$command" text || fail "not in the manual page: $command"
+        [[ $command != bench && $command != help ]] || continue
+        for option in $("$program" "$command" --help | grep -oE '^ +--[a-z0-9-]+' | grep -vx -e ' *--help'); do
+            grep -qw -e "$option" text || fail "not in the manual page: $command $option"
+        done
+    done
 }
 
 # Exported are the functions of the headers, and nothing else.

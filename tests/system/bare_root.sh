@@ -87,15 +87,22 @@ both_commands() {
     timed './run --version from a clean clone' enter full /src/clattn/run --version
 }
 
-# Only a compiler and CMake: no loader, no way to install more.
+# Only a compiler and CMake, no loader, and no right to install: without OpenCL's headers, then with them.
 compiler_only() {
+    local headers
     root_of compiler
     enter compiler apt-get -qq update
-    enter compiler apt-get -qq -y --no-install-recommends install gcc libc6-dev cmake make >"$work/apt.log" 2>&1 || fail 'apt-get'
     chown -R 65534:65534 "$work/compiler/src/clattn"
-    timed './run devices as nobody' enter_as_nobody compiler /src/clattn/run devices 2>&1 | tee "$work/nobody.log"
-    grep -q 'without .*opencl-headers' "$work/nobody.log" || fail 'the missing packages are not named'
-    timed 'native attention without a loader' enter compiler bash /src/clattn/tests/system/no_opencl.sh / /src/clattn/build/clattn
+    for headers in '' opencl-headers; do
+        # shellcheck disable=SC2086 # none or one
+        enter compiler apt-get -qq -y --no-install-recommends install gcc libc6-dev cmake make $headers >"$work/apt.log" 2>&1 ||
+            fail 'apt-get'
+        timed "./run devices as nobody, ${headers:-no headers}" enter_as_nobody compiler /src/clattn/run devices 2>&1 |
+            tee "$work/nobody.log"
+        grep -q 'without .*pocl-opencl-icd' "$work/nobody.log" || fail 'the missing packages are not named'
+        enter compiler bash /src/clattn/tests/system/no_opencl.sh / /src/clattn/build/clattn
+    done
+    grep -q 'libOpenCL' "$work/nobody.log" || fail 'the missing loader is not named'
 }
 
 make_base

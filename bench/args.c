@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "args.h"
+
+#include <string.h>
+
+#include "cli/output.h"
+#include "problem.h"
+
+#define SIZE .minimum = 1, .maximum = 1 << 24
+
+static const cli_option options[] = {
+    {"device", "DEVICE", "auto, gpu, cpu, native, opencl, opencl:P:D or reference", CLI_TEXT, offsetof(bench_args, device)},
+    {"threads", "N,...", "units to run on: native threads or OpenCL compute units", CLI_INTEGERS, offsetof(bench_args, threads),
+     .minimum = 1, .maximum = 4096},
+    {"len", "N,...", "lengths", CLI_INTEGERS, offsetof(bench_args, len), SIZE},
+    {"kv-len", "N", "keys; as many as queries by default", CLI_INTEGER, offsetof(bench_args, kv_len), SIZE},
+    {"batch", "N", "samples (1)", CLI_INTEGER, offsetof(bench_args, batch), SIZE},
+    {"heads", "N", "query heads (8)", CLI_INTEGER, offsetof(bench_args, heads), SIZE},
+    {"kv-heads", "N", "key and value heads; as many by default", CLI_INTEGER, offsetof(bench_args, kv_heads), SIZE},
+    {"head-dim", "N", "width of a head (64); d_model is heads times this", CLI_INTEGER, offsetof(bench_args, head_dim), SIZE},
+    {"value-dim", "N", "width of a head's values; as wide by default", CLI_INTEGER, offsetof(bench_args, value_dim), SIZE},
+    {"causal", "ALIGN", "top-left, bottom-right, past or an offset; no mask by default", CLI_ALIGN, offsetof(bench_args, causal)},
+    {"dtype", "f32", "numbers", CLI_CHOICE, offsetof(bench_args, dtype)},
+    {"algorithm", "auto|staged|fused", "of attention; both by default", CLI_CHOICE, offsetof(bench_args, algorithm)},
+    {"seed", "N", "of the random inputs (1)", CLI_INTEGER, offsetof(bench_args, seed), .minimum = 0, .maximum = 1LL << 52},
+    {"peers", NULL, "OpenBLAS or CLBlast beside it", CLI_FLAG, offsetof(bench_args, peers)},
+    {"quick", NULL, "fewer lengths, at most 30 s", CLI_FLAG, offsetof(bench_args, quick)},
+    {"json", "FILE", "the records as JSON; - for standard output", CLI_TEXT, offsetof(bench_args, json)},
+    {"csv", "FILE", "the records as CSV; - for standard output", CLI_TEXT, offsetof(bench_args, csv)},
+    {"report", "FILE", "one HTML page with plots, which needs no network", CLI_TEXT, offsetof(bench_args, report)},
+    {"markdown", NULL, "print a block to paste into an issue", CLI_FLAG, offsetof(bench_args, markdown)},
+    {NULL},
+};
+
+#define DETAILS                                                                                                          \
+    "Without a job, attention is set beside the recurrence that it replaced: core against core, layer against layer, and the\n" \
+    "LSTM, over a sweep of lengths; then the same work on 1, 2, ... all units; then a verdict computed from the figures.\n"     \
+    "Jobs: attention, recurrence, limits, all. Two results: clattn bench compare A.json B.json.\n"
+
+static const cli_command commands[] = {
+    [BENCH_JOB_MAIN] = {"bench", "attention beside the recurrence, measured on this machine", options, .details = DETAILS},
+    [BENCH_JOB_ATTENTION] = {"bench attention", "attention alone: full and causal, on one unit and on all", options},
+    [BENCH_JOB_RECURRENCE] = {"bench recurrence", "the recurrences: loop and layer", options},
+    [BENCH_JOB_LIMITS] = {"bench limits", "what the device can do at most: multiply-adds and bandwidth", options},
+    [BENCH_JOB_ALL] = {"bench all", "limits, attention with peers, projections, recurrences, and the main job", options},
+};
+
+static const char *const job_names[] = {NULL, "attention", "recurrence", "limits", "all"};
+
+/* The job that argv[1] names, if it is no option. */
+static bool read_job(bench_args *args, int argc, char **argv, int *exit_code) {
+    args->job = BENCH_JOB_MAIN;
+    if (argc < 2 || argv[1][0] == '-') return true;
+    for (int job = BENCH_JOB_ATTENTION; job <= BENCH_JOB_ALL; job++)
+        if (strcmp(argv[1], job_names[job]) == 0) {
+            args->job = job;
+            return true;
+        }
+    *exit_code = cli_fail("bench", CLI_USAGE, "%s is no job; it is attention, recurrence, limits, all or compare", argv[1]);
+    return false;
+}
+
+static const char *contradiction(const bench_args *args) {
+    int64_t heads = bench_args_or(args->heads, 8), kv_heads = bench_args_or(args->kv_heads, heads);
+    if (heads % kv_heads != 0) return "--heads must be a multiple of --kv-heads";
+    if (args->json && args->csv && strcmp(args->json, "-") == 0 && strcmp(args->csv, "-") == 0)
+        return "--json - and --csv - both want standard output";
+    if (args->markdown && bench_args_owns_stdout(args)) return "--markdown and a file named - both want standard output";
+    const char *files[] = {args->json, args->csv, args->report};
+    for (int a = 0; a < 3; a++)
+        for (int b = a + 1; b < 3; b++)
+            if (files[a] && files[b] && output_same_file(files[a], files[b])) return "two outputs name the same file";
+    return NULL;
+}
+
+bool bench_args_owns_stdout(const bench_args *args) {
+    return (args->json && strcmp(args->json, "-") == 0) || (args->csv && strcmp(args->csv, "-") == 0) ||
+           (args->report && strcmp(args->report, "-") == 0);
+}
+
+bool bench_args_read(bench_args *args, int argc, char **argv, int *exit_code) {
+    *args = (bench_args){0};
+    if (!read_job(args, argc, argv, exit_code)) return false;
+    const bench_job job = args->job;
+    const int skip = job == BENCH_JOB_MAIN ? 0 : 1;
+    if (cli_parse(&commands[job], argc - skip, argv + skip, args, exit_code) < 0) return false;
+    const char *mistake = contradiction(args);
+    if (mistake) *exit_code = cli_fail("bench", CLI_USAGE, "%s", mistake);
+    return !mistake;
+}

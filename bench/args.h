@@ -1,0 +1,29 @@
+/* The command line of `clattn bench`.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLATTN_BENCH_ARGS_H
+#define CLATTN_BENCH_ARGS_H
+
+#include "cli/options.h"
+
+typedef enum bench_job { BENCH_JOB_MAIN, BENCH_JOB_ATTENTION, BENCH_JOB_RECURRENCE, BENCH_JOB_LIMITS, BENCH_JOB_ALL } bench_job;
+
+typedef struct bench_args {
+    bench_job job;
+    cli_integer batch, heads, kv_heads, kv_len, head_dim, value_dim, seed;
+    cli_integers len, threads;
+    cli_align causal;
+    cli_integer dtype, algorithm; /* choices; algorithm in the order of clattn_algorithm */
+    const char *device, *json, *csv, *report;
+    bool peers, quick, markdown;
+} bench_args;
+
+/* argv[0] is "bench". False when the command is over (help, or a mistake named): *exit_code says how. */
+bool bench_args_read(bench_args *, int argc, char **argv, int *exit_code);
+/* Whether stdout carries a file, and nothing else then. */
+bool bench_args_owns_stdout(const bench_args *);
+
+static inline int64_t bench_args_or(cli_integer option, int64_t value) { return option.given ? option.value : value; }
+
+#endif

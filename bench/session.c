@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+/* A default run ends in two to three minutes on two cores; a slow machine leaves lengths out instead of taking an hour. */
+static const double LIMIT_S = 170, QUICK_LIMIT_S = 27;
+
+static void describe_system(char *text, size_t size) {
+    struct utsname system;
+    if (uname(&system) == 0) snprintf(text, size, "%s %s %s", system.sysname, system.release, system.machine);
+    else snprintf(text, size, "unknown");
+}
+
+bool bench_session_open(bench_session *session, const bench_args *args, bench_error *error) {
+    *session = (bench_session){.args = *args, .seed = (uint64_t)bench_args_or(args->seed, 1), .start_ms = bench_now_ms()};
+    session->progress = isatty(STDERR_FILENO) != 0;
+    if (args->len.count == 0) session->limit_ms = 1e3 * (args->quick ? QUICK_LIMIT_S : LIMIT_S);
+    describe_system(session->os, sizeof session->os);
+    clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
+    options.device = "reference";
+    if (clattn_context_create(&options, &session->reference) != CLATTN_OK) return bench_fail(error, "no reference device");
+    return bench_session_device(session, args->threads.count ? (int)args->threads.values[0] : 0, error) != NULL;
+}
+
+void bench_session_close(bench_session *session) {
+    for (size_t i = 0; i < session->device_count; i++) bench_device_close(&session->devices[i]);
+    clattn_context_destroy(session->reference);
+    bench_records_free(&session->records);
+    clattn__text_free(&session->verdict);
+    clattn__text_free(&session->remarks);
+}
+
+bench_device *bench_session_device(bench_session *session, int units, bench_error *error) {
+    for (size_t i = 0; i < session->device_count; i++) {
+        const bench_device *device = &session->devices[i];
+        if (device->units == units || (units == 0 && device->units == device->all_units)) return &session->devices[i];
+    }
+    if (session->device_count == BENCH_MAX_UNITS) {
+        bench_fail(error, "more than %d numbers of units", BENCH_MAX_UNITS);
+        return NULL;
+    }
+    bench_device *device = &session->devices[session->device_count];
+    if (!bench_device_open(device, session->args.device, units, error)) return NULL;
+    session->device_count++;
+    return device;
+}
+
+size_t bench_session_units(bench_session *session, int units[BENCH_MAX_UNITS], bench_error *error) {
+    const bench_device *device = bench_session_device(session, 0, error);
+    if (!device) return 0;
+    size_t count = 0;
+    for (int n = 1; n < device->all_units && count < BENCH_MAX_UNITS - 1; n *= 2) units[count++] = n;
+    units[count++] = device->all_units;
+    return count;
+}
+
+bench_shape bench_session_shape(const bench_session *session, bench_op op, int64_t len) {
+    const bench_args *args = &session->args;
+    bench_shape shape = {
+        .op = op,
+        .batch = bench_args_or(args->batch, 1),
+        .heads_q = bench_args_or(args->heads, 8),
+        .len_q = len,
+        .len_kv = bench_args_or(args->kv_len, len),
+        .head_dim = bench_args_or(args->head_dim, 64),
+        .causal = args->causal.given,
+        .align = args->causal.align,
+        .offset = args->causal.offset,
+    };
+    shape.heads_kv = bench_args_or(args->kv_heads, shape.heads_q);
+    shape.value_dim = bench_args_or(args->value_dim, shape.head_dim);
+    shape.d_in = shape.hidden = shape.heads_q * shape.head_dim;
+    if (args->causal.align == CLATTN_ALIGN_PAST) shape.offset = shape.len_kv > len ? shape.len_kv - len : 0;
+    return shape;
+}
+
+size_t bench_session_lengths(const bench_session *session, const int64_t *defaults, size_t count,
+                             int64_t lengths[BENCH_MAX_LENGTHS]) {
+    const cli_integers *asked = &session->args.len;
+    if (asked->count > 0) defaults = asked->values, count = asked->count;
+    if (count > BENCH_MAX_LENGTHS) count = BENCH_MAX_LENGTHS;
+    for (size_t i = 0; i < count; i++) lengths[i] = defaults[i];
+    return count;
+}
+
+double bench_session_seconds_left(const bench_session *session) {
+    if (session->limit_ms <= 0) return INFINITY;
+    return (session->limit_ms - (bench_now_ms() - session->start_ms)) / 1e3;
+}
+
+void bench_session_progress(const bench_session *session, const char *format, ...) {
+    if (!session->progress) return;
+    va_list list;
+    va_start(list, format);
+    fputs("\r\033[K", stderr);
+    vfprintf(stderr, format, list);
+    fflush(stderr);
+    va_end(list);
+}
+
+/* Whether the line stands among the remarks already: a reason that holds at every length is given once. */
+static bool is_known(const bench_session *session, const char *line) {
+    size_t length = strlen(line);
+    for (const char *at = session->remarks.data; at && (at = strstr(at, line)) != NULL; at += length)
+        if ((at == session->remarks.data || at[-1] == '\n') && at[length] == '\n') return true;
+    return false;
+}
+
+void bench_session_remark(bench_session *session, const char *format, ...) {
+    clattn__text line = {0};
+    va_list list;
+    va_start(list, format);
+    clattn__text_add_list(&line, format, list);
+    va_end(list);
+    if (line.data) {
+        for (size_t i = line.length; i > 0 && line.data[i - 1] == '\n'; i--) line.data[i - 1] = 0;
+        for (char *c = line.data; *c; c++)
+            if (*c == '\n') *c = ' ';
+        if (!is_known(session, line.data)) clattn__text_add(&session->remarks, "%s\n", line.data);
+    }
+    clattn__text_free(&line);
+}

@@ -1,0 +1,77 @@
+/* weights[b,h,i,j] = exp(scores[b,h,i,j] - lse[b,h,i]),  lse[b,h,i] = log of the sum over live j of exp(scores[b,h,i,j]).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A score of -infinity weighs 0; a row of nothing else has weights 0 and lse -infinity. A NaN or a +infinity makes its row NaN,
+ * but masked keys weigh 0 even there.
+ * Source and destination may be the same memory.
+ *
+ * Shapes          scores, weights (batch, heads_q, len_q, len_kv), lse (batch, heads_q, len_q, 1) where has_lse
+ * Group           TILE_M rows of one head; LANES = WORK_GROUP / TILE_M work-items walk a row side by side
+ * Work-item       first the maximum and the sum relative to it of every LANES-th score in one pass (Milakov, Gimelshein 2018),
+ *                 then, when the lanes' sums have been joined, the same scores again as weights
+ * Local memory    2 * WORK_GROUP floats
+ * Work-group      WORK_GROUP, a power of two and a multiple of TILE_M
+ */
+#include "heads.h"
+
+#ifndef TILE_M
+#error "TILE_M comes from the kernel's row"
+#endif
+#define LANES (WORK_GROUP / TILE_M)
+
+/* A sum of exponentials, relative to its largest exponent. fmax drops a NaN, but the sum then holds it. */
+typedef struct exp_sum {
+    float max, sum;
+} exp_sum;
+
+INLINE exp_sum join(exp_sum a, exp_sum b) {
+    exp_sum both;
+    both.max = fmax(a.max, b.max);
+    both.sum = a.sum * exp(a.max - pivot(both.max)) + b.sum * exp(b.max - pivot(both.max));
+    return both;
+}
+
+INLINE exp_sum sum_of_lane(const global float *from, i64 stride, i64 count, int lane) {
+    exp_sum total = {-INFINITY, 0.0f};
+    for (i64 j = lane; j < count; j += LANES) {
+        const exp_sum one = {from[j * stride], 1.0f};
+        total = join(total, one);
+    }
+    return total;
+}
+
+/* Join the lanes' sums in a tree: every lane of the row gets the whole. */
+INLINE exp_sum sum_of_row(local exp_sum *sums, exp_sum own, int lane) {
+    local exp_sum *row = sums + get_local_id(0) - lane;
+    row[lane] = own;
+    for (int reach = LANES / 2; reach > 0; reach /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (lane < reach) row[lane] = join(row[lane], row[lane + reach]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return row[0];
+}
+
+KERNEL void softmax(const global float *scores, global float *weights, global float *lse, const attention_params p) {
+    local exp_sum sums[WORK_GROUP];
+    const int lane = (int)get_local_id(0) % LANES, row = (int)get_local_id(0) / LANES;
+    const i64 tiles_i = tiles_of(p.len_q, TILE_M);
+    scores += p.base[0];
+    weights += p.base[1];
+    lse += p.base[2];
+    for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
+        const i64 i = group % tiles_i * TILE_M + row;
+        const head at = head_at(&p, group / tiles_i);
+        const i64 count = i < p.len_q ? live_keys(&p, i) : 0;
+        const global float *from = scores + offset_of(p.scores, at.b, at.h, i, 0);
+        global float *to = weights + offset_of(p.weights, at.b, at.h, i, 0);
+
+        const exp_sum total = sum_of_row(sums, sum_of_lane(from, p.scores.d, count, lane), lane);
+        const float scale = total.sum == 0.0f ? 0.0f : 1.0f / total.sum;
+        for (i64 j = lane; j < count; j += LANES) to[j * p.weights.d] = exp(from[j * p.scores.d] - pivot(total.max)) * scale;
+        for (i64 j = count + lane; j < p.len_kv && i < p.len_q; j += LANES) to[j * p.weights.d] = 0.0f;
+        if (p.has_lse && lane == 0 && i < p.len_q) lse[offset_of(p.lse, at.b, at.h, i, 0)] = total.max + log(total.sum);
+        barrier(CLK_LOCAL_MEM_FENCE); /* before the next row's sums */
+    }
+}

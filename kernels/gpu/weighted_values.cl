@@ -1,0 +1,79 @@
+/* out[b,h,i,:] = sum over live j of weights[b,h,i,j] * v[b,g,j,:], with g = h / (heads_q / heads_kv).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Which j are live is the mask's to say (mask.h), never weights == 0: a masked value is left out even when it is NaN, a live
+ * one counts even when its weight is 0.
+ *
+ * Shapes          weights (batch, heads_q, len_q, len_kv), v (batch, heads_kv, len_kv, value_dim), out (.., len_q, value_dim)
+ * Group           one TILE_M x TILE_N tile of one head's output, over the keys that any of its rows may look at
+ * Work-item       REG_M rows by TILE_N / ACROSS columns of it, in registers (tile.h)
+ * Local memory    (TILE_M + 4 + TILE_N + 4) * TILE_K floats
+ * Work-group      WORK_GROUP, a power of two
+ */
+#include "heads.h"
+#include "tile.h"
+
+#define VECTORS TILE_COLUMNS(TILE_N)
+
+/* tile_product of the chunk at key j, whose lines some rows may not use. */
+INLINE void multiply_masked(const attention_params *p, float4 *acc, const local float4 *tile_w, const local float4 *tile_v, i64 i,
+                            i64 j) {
+    int live[REG_M];
+    UNROLL for (int r = 0; r < REG_M; r++) live[r] = clamp_to_tile(live_keys(p, i + item_row() + r) - j, TILE_K);
+    tile_multiply_live(acc, tile_w, tile_v, TILE_N, TILE_K, live);
+}
+
+/* acc = the tile from query i on; the structure of `product`, in the order of j. */
+INLINE void masked_product(const attention_params *p, float4 *acc, local float4 *tile_w, local float4 *tile_v, operand weights,
+                           operand values, i64 i) {
+    float slots_w[TILE_SLOTS(TILE_M, TILE_K)], slots_v[TILE_SLOTS(TILE_N, TILE_K)];
+    const i64 end = live_keys_of_tile(p, i, TILE_M), whole = live_keys(p, i);
+    clear(acc, REG_M * VECTORS);
+    for (i64 j = 0; j < end + TILE_K; j += TILE_K) {
+        const bool more = j < end;
+        if (more) {
+            tile_fetch(slots_w, weights, j, end - j, TILE_M, TILE_K);
+            tile_fetch(slots_v, values, j, end - j, TILE_N, TILE_K);
+        }
+        if (j > whole)
+            multiply_masked(p, acc, tile_w, tile_v, i, j - TILE_K);
+        else if (j > 0)
+            tile_multiply(acc, tile_w, tile_v, TILE_N, TILE_K);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (more) {
+            tile_store(tile_w, slots_w, weights, TILE_M, TILE_K);
+            tile_store(tile_v, slots_v, values, TILE_N, TILE_K);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+INLINE void write_out(const attention_params *p, global float *out, head at, i64 i, i64 d, const float4 *acc) {
+    UNROLL for (int r = 0; r < REG_M; r++) {
+        const i64 row = i + item_row() + r;
+        UNROLL for (int c = 0; c < VECTORS; c++) {
+            const i64 column = d + 4 * (c * ACROSS + item_column());
+            if (row < p->len_q && column < p->value_dim)
+                write_vector(out + offset_of(p->out, at.b, at.h, row, column), p->out.d, acc[r * VECTORS + c],
+                             p->value_dim - column);
+        }
+    }
+}
+
+KERNEL void weighted_values(const global float *weights, const global float *v, global float *out, const attention_params p) {
+    local float4 tile_w[TILE_VECTORS(TILE_M, TILE_K)], tile_v[TILE_VECTORS(TILE_N, TILE_K)];
+    float4 acc[REG_M * VECTORS];
+    const i64 tiles_d = tiles_of(p.value_dim, TILE_N), tiles_i = tiles_of(p.len_q, TILE_M);
+    weights += p.base[0];
+    v += p.base[1];
+    out += p.base[2];
+    for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
+        const i64 d = group % tiles_d * TILE_N, i = group / tiles_d % tiles_i * TILE_M;
+        const head at = head_at(&p, group / tiles_d / tiles_i);
+        const operand rows = operand_of(weights + offset_of(p.weights, at.b, at.h, i, 0), p.weights.l, p.weights.d, p.len_q - i, true);
+        const operand columns = operand_of(v + offset_of(p.v, at.b, at.g, 0, d), p.v.d, p.v.l, p.value_dim - d, false);
+        masked_product(&p, acc, tile_w, tile_v, rows, columns, i);
+        write_out(&p, out, at, i, d, acc);
+    }
+}

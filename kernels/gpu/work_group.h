@@ -1,0 +1,28 @@
+/* What every kernel of work-groups begins with.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLATTN_GPU_WORK_GROUP_H
+#define CLATTN_GPU_WORK_GROUP_H
+
+#ifndef WORK_GROUP
+#error "WORK_GROUP comes from the kernel's row"
+#endif
+
+#define KERNEL kernel __attribute__((reqd_work_group_size(WORK_GROUP, 1, 1)))
+/* Pointers to private memory keep a kernel's arrays out of registers unless the function that takes them is inlined. */
+#define INLINE static inline __attribute__((always_inline))
+
+/* Loops over registers are unrolled whole. Compilers may unroll a function before they inline it, so that the bound of a loop must
+ * be a constant there: EACH takes the `count` that is one only afterwards, and the `most` that it may be. A group of few
+ * work-items keeps arrays too long for that in private memory. */
+#if WORK_GROUP >= 16
+#define UNROLL _Pragma("unroll")
+#define EACH(n, count, most)                                                                                             \
+    _Pragma("unroll") for (int n = 0; n < (most); n++) if (n < (count))
+#else
+#define UNROLL
+#define EACH(n, count, most) for (int n = 0; n < (count); n++)
+#endif
+
+#endif

@@ -1,0 +1,185 @@
+/* The checks have teeth: attention computed with one mistake in it fails the very check that attention without it passes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attention_problem.h"
+
+typedef enum mutation {
+    NONE,
+    ALL_ZEROS,        /* nothing is computed */
+    LAST_ROW_DROPPED, /* the last query keeps what lay in its place: zeros */
+    TAIL_DROPPED,     /* keys past the last full tile are left out */
+    MASK_ONE_MORE,    /* each query sees one key too many, */
+    MASK_ONE_LESS,    /* or one too few */
+    NO_RESCALE,       /* a new maximum does not scale the sum so far */
+    NO_MAXIMUM,       /* exp of the scores as they are */
+    NO_DIVISION,      /* the sum is not divided by */
+    WRONG_GROUP,      /* query heads take key heads in turn instead of in groups */
+    SCALE_TWICE,
+    LSE_BASE_2, /* the log-sum-exp in units of log 2 */
+    NAN_HIDDEN, /* NaN becomes 0 */
+    MUTATION_COUNT
+} mutation;
+
+static const char *const mutation_names[] = {
+    "none",       "all zeros",   "last row dropped", "tail dropped", "mask one more", "mask one less", "no rescale",
+    "no maximum", "no division", "wrong group",      "scale twice",  "lse base 2",    "nan hidden"};
+
+enum { TILE = 16 };
+
+/* Online softmax over tiles of keys, as the fused kernels do it, in fp32. */
+static float attend_row(const attention_problem *p, mutation m, const float *q, const float *k, const float *v, int64_t live,
+                        float *out) {
+    const attention_case *c = &p->c;
+    const float base = 1 / sqrtf((float)c->head_dim), scale = m == SCALE_TWICE ? base * base : base;
+    float row_max = m == NO_MAXIMUM ? 0 : -INFINITY, row_sum = 0;
+    memset(out, 0, (size_t)c->value_dim * sizeof *out);
+    if (m == TAIL_DROPPED) live = live / TILE * TILE;
+    for (int64_t first = 0; first < live; first += TILE) {
+        const int64_t end = first + TILE < live ? first + TILE : live;
+        float score[TILE], tile_max = row_max;
+        for (int64_t j = first; j < end; j++) {
+            float dot = 0;
+            for (int64_t d = 0; d < c->head_dim; d++) dot += q[d] * k[j * c->head_dim + d];
+            score[j - first] = scale * dot;
+            if (m != NO_MAXIMUM) tile_max = fmaxf(tile_max, score[j - first]);
+        }
+        const float rescale = m == NO_RESCALE || row_max == tile_max ? 1 : expf(row_max - tile_max);
+        row_sum *= rescale;
+        for (int64_t d = 0; d < c->value_dim; d++) out[d] *= rescale;
+        row_max = tile_max;
+        for (int64_t j = first; j < end; j++) {
+            const float weight = expf(score[j - first] - row_max);
+            row_sum += weight;
+            for (int64_t d = 0; d < c->value_dim; d++) out[d] += weight * v[j * c->value_dim + d];
+        }
+    }
+    for (int64_t d = 0; d < c->value_dim && m != NO_DIVISION; d++) out[d] = row_sum == 0 ? 0 : out[d] / row_sum;
+    const float lse = row_max + logf(row_sum);
+    return m == LSE_BASE_2 ? lse * 1.44269504f : lse;
+}
+
+static int64_t count_live(const attention_case *c, mutation m, int64_t i) {
+    int64_t live = c->causal ? i + 1 + (m == MASK_ONE_MORE) - (m == MASK_ONE_LESS) : c->len_kv;
+    return live < c->len_kv ? live : c->len_kv;
+}
+
+static attention_results mutant(const attention_problem *p, mutation m) {
+    const attention_case *c = &p->c;
+    const int64_t rows = c->batch * c->heads_q * c->len_q;
+    attention_results r = {.out = test_alloc((size_t)(rows * c->value_dim), sizeof(float)),
+                           .lse = test_alloc((size_t)rows, sizeof(float))};
+    for (int64_t row = 0; row < rows && m != ALL_ZEROS; row++) {
+        const int64_t i = row % c->len_q, h = row / c->len_q % c->heads_q, b = row / c->len_q / c->heads_q;
+        const int64_t g = m == WRONG_GROUP ? h % c->heads_kv : h / (c->heads_q / c->heads_kv);
+        const float *k = p->k + (b * c->heads_kv + g) * c->len_kv * c->head_dim;
+        const float *v = p->v + (b * c->heads_kv + g) * c->len_kv * c->value_dim;
+        if (m == LAST_ROW_DROPPED && i == c->len_q - 1) continue;
+        r.lse[row] = attend_row(p, m, p->q + row * c->head_dim, k, v, count_live(c, m, i), r.out + row * c->value_dim);
+        for (int64_t d = 0; d < c->value_dim && m == NAN_HIDDEN; d++) {
+            if (isnan(r.out[row * c->value_dim + d])) r.out[row * c->value_dim + d] = 0;
+        }
+    }
+    return r;
+}
+
+static const attention_case cases[] = {
+    {"causal", 2, 4, 2, 57, 57, 32, 24, .causal = 1},
+    {"full", 2, 4, 2, 33, 91, 32, 24},
+    {"large logits", 3, 2, 1, 20, 63, 32, 24, .amplitude = 300},
+    {"long", 1, 2, 1, 4, 3001, 16, 16},
+};
+
+static bool applies(const attention_problem *p, mutation m) {
+    const bool large = p->c.amplitude != 0;
+    if (m == MASK_ONE_MORE || m == MASK_ONE_LESS) return p->c.causal;
+    if (m == WRONG_GROUP) return p->c.heads_kv > 1;
+    return m != NO_MAXIMUM || large; /* exp of small scores is right without it */
+}
+
+/* Both outputs, together: a mistake must show in one of them. */
+static verdict judge_both(const attention_results *r, const attention_problem *p) {
+    const expected out = attention_expect_out(p), lse = attention_expect_lse(p);
+    verdict v = judge(r->out, &out);
+    return v.ok ? judge(r->lse, &lse) : v;
+}
+
+START_TEST(a_mistake_is_found) {
+    rng r = rng_make((uint64_t)_i);
+    attention_problem p = attention_problem_make(&cases[_i], &r);
+    if (_i == 1) {
+        p.q[7] = NAN;
+        attention_problem_solve(&p);
+    }
+    for (mutation m = NONE; m < MUTATION_COUNT; m++) {
+        if (!applies(&p, m) || (m == NAN_HIDDEN && _i != 1)) continue;
+        attention_results results = mutant(&p, m);
+        verdict v = judge_both(&results, &p);
+        ck_assert_msg(v.ok == (m == NONE), "%s, %s: %s %s", p.c.name, mutation_names[m], v.ok ? "passes" : "fails", v.text);
+        attention_results_free(&results);
+    }
+    attention_problem_free(&p);
+}
+END_TEST
+
+/* Small mistakes on top of the naive result: an element that is NaN, infinite, zero or off by a little. */
+START_TEST(one_wrong_element_is_found) {
+    rng r = rng_make(100);
+    attention_problem p = attention_problem_make(&cases[3], &r);
+    const expected e = attention_expect_out(&p);
+    const int64_t count = e.rows * e.columns;
+    float *result = test_alloc((size_t)count, sizeof *result);
+    const float wrong[] = {NAN, INFINITY, -INFINITY};
+    for (int64_t n = 0; n < count; n++) {
+        for (size_t w = 0; w < COUNT(wrong) + 2; w++) {
+            memcpy(result, p.naive_out, (size_t)count * sizeof *result);
+            if (w < COUNT(wrong)) result[n] = wrong[w];
+            if (w == COUNT(wrong)) result[n] += 1e-4f;
+            if (w == COUNT(wrong) + 1) result[n] -= 1e-4f;
+            ck_assert_msg(!judge(result, &e).ok, "%g in the place of %g passes", result[n], p.naive_out[n]);
+        }
+    }
+    free(result);
+    attention_problem_free(&p);
+}
+END_TEST
+
+/* The guard sees a write before, after and between a view's elements, and into an input. */
+START_TEST(a_stray_write_is_found) {
+    const clattn_tensor view = layout_view(LAYOUT_PADDED, 2, 2, 3, 5);
+    const int64_t gap = 5, before = -1, after = (int64_t)(clattn__tensor_span(&view) / sizeof(float));
+    const int64_t strays[] = {before, gap, after};
+    float packed[60] = {0};
+    for (size_t n = 0; n < COUNT(strays); n++) {
+        guarded output = guarded_output(view), input = guarded_input(view, packed);
+        if (output.floats == (size_t)after && strays[n] != gap) continue; /* no margins: the sanitizer watches */
+        ck_assert(guarded_intact(&output) && guarded_intact(&input) && guarded_untouched(&output));
+        output.data[0] = 1;
+        ck_assert(guarded_intact(&output) && !guarded_untouched(&output));
+        output.data[strays[n]] = 1;
+        input.data[strays[n]] = 1;
+        ck_assert(!guarded_intact(&output) && !guarded_intact(&input));
+        guarded_free(&input);
+        guarded_free(&output);
+    }
+    guarded input = guarded_input(view, packed);
+    input.data[0] = 1;
+    ck_assert(!guarded_intact(&input));
+    guarded_free(&input);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("mutants");
+    TCase *tests = tcase_create("mutants");
+    tcase_add_loop_test(tests, a_mistake_is_found, 0, COUNT(cases));
+    tcase_add_test(tests, one_wrong_element_is_found);
+    tcase_add_test(tests, a_stray_write_is_found);
+    suite_add_tcase(suite, tests);
+    return run_suite(suite);
+}
