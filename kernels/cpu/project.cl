@@ -4,15 +4,10 @@
  *
  * group = row tile * ceil(columns / TILE_N) + column tile; TILE_M rows, TILE_N columns of a group.
  * A block of LANES = VECTORS * VECTOR_WIDTH columns of W is packed TILE_K deep and used for all rows of the tile; columns lie
- * in lanes, elements of x are broadcast (gemm.h).
+ * in lanes, elements of x are broadcast (tile.h).
  * Private memory: TILE_K * LANES floats of W, TILE_M * LANES of y.
  */
-#include "gemm.h"
-
-#if !defined(TILE_M) || !defined(TILE_N) || !defined(TILE_K)
-#error "TILE_M, TILE_N: rows and columns of a group; TILE_K: depth of a packed panel"
-#endif
-#define LANES LANES_OF_BLOCK
+#include "tile.h"
 
 /* C += x[rows of the tile][k ...] panel. A block of rows has one stride, so where batches do not follow one another it ends
  * with the batch. */
@@ -22,14 +17,10 @@ INLINE void multiply_tile(float *c, __global const float *x, const project_param
     int uniform = p->x.b == p->len * a_row;
     for (int r = 0; r < rows;) {
         i64 b = (first + r) / p->len, l = (first + r) % p->len;
-        __global const float *a = x + b * p->x.b + l * p->x.l + k * p->x.d;
-        if (r + ROWS <= rows && (uniform || l + ROWS <= p->len)) {
-            tile_multiply_rows(ROWS, c + r * LANES, a, a_row, p->x.d, panel, depth);
-            r += ROWS;
-        } else {
-            tile_multiply_rows(1, c + r * LANES, a, a_row, p->x.d, panel, depth);
-            r++;
-        }
+        i64 left = uniform || rows - r < p->len - l ? rows - r : p->len - l;
+        int count = left < ROWS ? (int)left : ROWS;
+        tile_multiply_rows(count, c + r * LANES, x + b * p->x.b + l * p->x.l + k * p->x.d, a_row, p->x.d, panel, depth);
+        r += count;
     }
 }
 
