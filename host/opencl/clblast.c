@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../library.h"
+
 #if defined(CLATTN_HAVE_CLBLAST)
 
 bool clattn__clblast_open(clattn__clblast *clblast, char *why, size_t why_size) {

@@ -72,12 +72,6 @@ typedef struct clattn__opencl_api {
 bool clattn__opencl_load(clattn__opencl_api *api, char *why, size_t why_size);
 void clattn__opencl_unload(clattn__opencl_api *api);
 
-/* dlopen of the first of `names` (ended by NULL) that loads. On failure NULL, and a sentence in `why`. */
-void *clattn__library_open(const char *const *names, char *why, size_t why_size);
-void clattn__library_close(void *library);
-/* Find `symbol` and store it in the function pointer at `function`. On failure false, and a sentence in `why`. */
-bool clattn__library_find(void *library, const char *symbol, void *function, char *why, size_t why_size);
-
 /* "CL_OUT_OF_RESOURCES"; "an unknown code" for what OpenCL 1.2 does not name. */
 const char *clattn__opencl_code(cl_int code);
 
