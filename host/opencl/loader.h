@@ -21,44 +21,44 @@
 #endif
 
 /* The functions of OpenCL 1.2 that clattn calls, without their prefix. */
-#define CLATTN__OPENCL_FUNCTIONS(X)                                                                                      \
-    X(GetPlatformIDs)                                                                                                    \
-    X(GetPlatformInfo)                                                                                                   \
-    X(GetDeviceIDs)                                                                                                      \
-    X(GetDeviceInfo)                                                                                                     \
-    X(CreateSubDevices)                                                                                                  \
-    X(ReleaseDevice)                                                                                                     \
-    X(CreateContext)                                                                                                     \
-    X(RetainContext)                                                                                                     \
-    X(ReleaseContext)                                                                                                    \
-    X(GetContextInfo)                                                                                                    \
-    X(CreateCommandQueue)                                                                                                \
-    X(ReleaseCommandQueue)                                                                                               \
-    X(GetCommandQueueInfo)                                                                                               \
-    X(CreateBuffer)                                                                                                      \
-    X(ReleaseMemObject)                                                                                                  \
-    X(GetMemObjectInfo)                                                                                                  \
-    X(CreateProgramWithSource)                                                                                           \
-    X(BuildProgram)                                                                                                      \
-    X(ReleaseProgram)                                                                                                    \
-    X(GetProgramBuildInfo)                                                                                               \
-    X(CreateKernel)                                                                                                      \
-    X(ReleaseKernel)                                                                                                     \
-    X(SetKernelArg)                                                                                                      \
-    X(GetKernelWorkGroupInfo)                                                                                            \
-    X(EnqueueNDRangeKernel)                                                                                              \
-    X(EnqueueReadBuffer)                                                                                                 \
-    X(EnqueueWriteBuffer)                                                                                                \
-    X(EnqueueMapBuffer)                                                                                                  \
-    X(EnqueueUnmapMemObject)                                                                                             \
-    X(EnqueueMarkerWithWaitList)                                                                                         \
-    X(EnqueueBarrierWithWaitList)                                                                                        \
-    X(GetEventInfo)                                                                                                      \
-    X(WaitForEvents)                                                                                                     \
-    X(RetainEvent)                                                                                                       \
-    X(ReleaseEvent)                                                                                                      \
-    X(GetEventProfilingInfo)                                                                                             \
-    X(Flush)                                                                                                             \
+#define CLATTN__OPENCL_FUNCTIONS(X)                                                                                            \
+    X(GetPlatformIDs)                                                                                                          \
+    X(GetPlatformInfo)                                                                                                         \
+    X(GetDeviceIDs)                                                                                                            \
+    X(GetDeviceInfo)                                                                                                           \
+    X(CreateSubDevices)                                                                                                        \
+    X(ReleaseDevice)                                                                                                           \
+    X(CreateContext)                                                                                                           \
+    X(RetainContext)                                                                                                           \
+    X(ReleaseContext)                                                                                                          \
+    X(GetContextInfo)                                                                                                          \
+    X(CreateCommandQueue)                                                                                                      \
+    X(ReleaseCommandQueue)                                                                                                     \
+    X(GetCommandQueueInfo)                                                                                                     \
+    X(CreateBuffer)                                                                                                            \
+    X(ReleaseMemObject)                                                                                                        \
+    X(GetMemObjectInfo)                                                                                                        \
+    X(CreateProgramWithSource)                                                                                                 \
+    X(BuildProgram)                                                                                                            \
+    X(ReleaseProgram)                                                                                                          \
+    X(GetProgramBuildInfo)                                                                                                     \
+    X(CreateKernel)                                                                                                            \
+    X(ReleaseKernel)                                                                                                           \
+    X(SetKernelArg)                                                                                                            \
+    X(GetKernelWorkGroupInfo)                                                                                                  \
+    X(EnqueueNDRangeKernel)                                                                                                    \
+    X(EnqueueReadBuffer)                                                                                                       \
+    X(EnqueueWriteBuffer)                                                                                                      \
+    X(EnqueueMapBuffer)                                                                                                        \
+    X(EnqueueUnmapMemObject)                                                                                                   \
+    X(EnqueueMarkerWithWaitList)                                                                                               \
+    X(EnqueueBarrierWithWaitList)                                                                                              \
+    X(GetEventInfo)                                                                                                            \
+    X(WaitForEvents)                                                                                                           \
+    X(RetainEvent)                                                                                                             \
+    X(ReleaseEvent)                                                                                                            \
+    X(GetEventProfilingInfo)                                                                                                   \
+    X(Flush)                                                                                                                   \
     X(Finish)
 
 typedef struct clattn__opencl_api {
@@ -71,12 +71,6 @@ typedef struct clattn__opencl_api {
 /* Load the table. On failure the table is empty and `why` holds a sentence. */
 bool clattn__opencl_load(clattn__opencl_api *api, char *why, size_t why_size);
 void clattn__opencl_unload(clattn__opencl_api *api);
-
-/* dlopen of the first of `names` (ended by NULL) that loads. On failure NULL, and a sentence in `why`. */
-void *clattn__library_open(const char *const *names, char *why, size_t why_size);
-void clattn__library_close(void *library);
-/* Find `symbol` and store it in the function pointer at `function`. On failure false, and a sentence in `why`. */
-bool clattn__library_find(void *library, const char *symbol, void *function, char *why, size_t why_size);
 
 /* "CL_OUT_OF_RESOURCES"; "an unknown code" for what OpenCL 1.2 does not name. */
 const char *clattn__opencl_code(cl_int code);
