@@ -67,7 +67,7 @@ static bool measure_length(bench_session *session, int64_t length, bench_error *
     size_t first;
     for (int i = 0; right && i < ENTRANTS; i++) right = add_entrant(&group, &entrants[i], length, &problems[i], error);
     bench_session_progress(session, "length %" PRId64 ": sampling %zu candidates in turns", length, group.count);
-    right = right && bench_group_measure(&group, length <= 512 && !session->args.quick, &first, error);
+    right = right && bench_group_measure(&group, length <= 256 && !session->args.quick, &first, error);
     bench_group_free(&group);
     right = right && measure_copies(session, &problems[0], error);
     for (int i = 0; i < ENTRANTS; i++) bench_problem_free(&problems[i]);
@@ -186,6 +186,10 @@ static bool scale(bench_session *session, const bench_contrast *core, bench_erro
     const int64_t lengths[2] = {256, session->args.quick ? 1024 : 2048};
     for (int i = 0; i < 2; i++) {
         bench_scaling scaling;
+        if (i > 0 && bench_session_seconds_left(session) < (session->args.quick ? 2 : 10)) {
+            bench_session_remark(session, "left out, scaling at length %" PRId64 ": no time left", lengths[i]);
+            break;
+        }
         if (!measure_scaling(session, lengths[i], &scaling, error)) return false;
         bench_verdict_scaling(&session->verdict, &scaling, core, session->devices[0].unit_name);
     }

@@ -5,8 +5,8 @@
 
 static const char missing[] = "this build has no OpenCL";
 
-bool bench_opencl_open(bench_device *device, const char *id, int units, bench_error *error) {
-    (void)device, (void)id, (void)units;
+bool bench_opencl_open(bench_device *device, int units, bench_error *error) {
+    (void)device, (void)units;
     return bench_fail(error, "%s", missing);
 }
 void bench_opencl_close(bench_device *device) { (void)device; }
@@ -21,9 +21,9 @@ bool bench_opencl_flush(bench_device *device, bench_error *error) {
 #include <stdlib.h>
 #include <string.h>
 
+#include "../host/opencl/opencl.h"
 #include "files.h"
 #include "opencl_state.h"
-#include "pin.h"
 #include "threads.h"
 
 bool bench_opencl_fail(bench_error *error, const char *call, cl_int code) {
@@ -31,22 +31,6 @@ bool bench_opencl_fail(bench_error *error, const char *call, cl_int code) {
 }
 
 /* ---- device, context, queue ---------------------------------------------------------------------------------------- */
-
-static bool find_device(bench_opencl *cl, const char *id, bench_error *error) {
-    int platform = 0, device = 0;
-    if (sscanf(id, "opencl:%d:%d", &platform, &device) != 2) return bench_fail(error, "%s is no OpenCL device", id);
-    cl_platform_id platforms[64];
-    cl_device_id devices[64];
-    cl_uint count = 0;
-    cl_int code = cl->api.GetPlatformIDs(64, platforms, &count);
-    if (code != CL_SUCCESS) return bench_opencl_fail(error, "clGetPlatformIDs", code);
-    if (platform >= (int)count || platform >= 64) return bench_fail(error, "%s: there are %u platforms", id, count);
-    code = cl->api.GetDeviceIDs(platforms[platform], CL_DEVICE_TYPE_ALL, 64, devices, &count);
-    if (code != CL_SUCCESS) return bench_opencl_fail(error, "clGetDeviceIDs", code);
-    if (device >= (int)count || device >= 64) return bench_fail(error, "%s: the platform has %u devices", id, count);
-    cl->root = cl->device = devices[device];
-    return true;
-}
 
 /* Cut the device down to `units` compute units; false where it cannot be cut. */
 static bool partition(bench_opencl *cl, int units) {
@@ -63,39 +47,48 @@ static bool partition(bench_opencl *cl, int units) {
     return true;
 }
 
-static bool make_context(bench_opencl *cl, bench_error *error) {
-    cl_int code;
-    cl->context = cl->api.CreateContext(NULL, 1, &cl->device, NULL, NULL, &code);
-    if (!cl->context) return bench_opencl_fail(error, "clCreateContext", code);
-    cl->queue = cl->api.CreateCommandQueue(cl->context, cl->device, CL_QUEUE_PROFILING_ENABLE, &code);
-    if (!cl->queue) return bench_opencl_fail(error, "clCreateCommandQueue", code);
+/* A clattn context on the sub-device, with the kernel families that the one on the whole device had. */
+static bool replace_context(bench_device *device, bench_error *error) {
+    clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
+    const clattn__device whole = device->context->device;
+    char text[512] = "";
+    options.error = text;
+    options.error_size = sizeof text;
+    clattn_context_destroy(device->context);
+    device->context = NULL;
+    if (clattn_cl_context_create(&options, device->cl->context, device->cl->device, &device->context) != CLATTN_OK)
+        return bench_fail(error, "%s", text);
+    device->context->device.has_cpu_family = whole.has_cpu_family;
+    device->context->device.has_gpu_family = whole.has_gpu_family;
     return true;
 }
 
-static bool make_clattn_context(bench_device *device, int work_groups, bench_error *error) {
-    clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
-    char text[512] = "";
-    options.work_groups = work_groups;
-    options.error = text;
-    options.error_size = sizeof text;
-    if (clattn_cl_context_create(&options, device->cl->context, device->cl->device, &device->context) == CLATTN_OK) return true;
-    return bench_fail(error, "%s", text);
-}
-
-/* The whole device, a part of it, or, where it cannot be cut, the whole with few work-groups in flight. */
 static bool take_units(bench_device *device, int units, bench_error *error) {
     bench_opencl *cl = device->cl;
+    const clattn__opencl *whole = clattn__opencl_of(device->context);
+    cl_int code = CL_SUCCESS;
+    cl->root = cl->device = whole->device;
     device->all_units = (int)device->info.compute_units;
     device->unit_name = "compute unit";
     device->units = units > 0 && units < device->all_units ? units : device->all_units;
-    if (device->units < device->all_units && !partition(cl, device->units)) {
+    if (device->units == device->all_units) {
+        cl->context = whole->cl;
+        code = cl->api.RetainContext(cl->context);
+    } else if (partition(cl, device->units)) {
+        cl->context = cl->api.CreateContext(NULL, 1, &cl->device, NULL, NULL, &code);
+        if (cl->context && !replace_context(device, error)) return false;
+    } else {
         device->unit_name = "work-group";
-        cl->work_groups = device->units;
+        cl->work_groups = device->context->work_groups = device->units;
+        cl->context = whole->cl;
+        code = cl->api.RetainContext(cl->context);
     }
-    return make_context(cl, error) && make_clattn_context(device, cl->work_groups, error);
+    if (code != CL_SUCCESS) return bench_opencl_fail(error, "the context of a part of the device", code);
+    cl->queue = cl->api.CreateCommandQueue(cl->context, cl->device, CL_QUEUE_PROFILING_ENABLE, &code);
+    return cl->queue || bench_opencl_fail(error, "clCreateCommandQueue", code);
 }
 
-bool bench_opencl_open(bench_device *device, const char *id, int units, bench_error *error) {
+bool bench_opencl_open(bench_device *device, int units, bench_error *error) {
     char why[256];
     bench_opencl *cl = calloc(1, sizeof *cl);
     if (!cl) return bench_fail(error, "out of memory");
@@ -105,11 +98,7 @@ bool bench_opencl_open(bench_device *device, const char *id, int units, bench_er
     }
     device->cl = cl;
     cl->is_gpu = device->info.kind == CLATTN_DEVICE_OPENCL_GPU;
-    bench_affinity saved;
-    bench_pin_widen(&saved);
-    bool right = find_device(cl, id, error) && take_units(device, units, error);
-    bench_pin_restore(&saved);
-    return right;
+    return take_units(device, units, error);
 }
 
 void bench_opencl_close(bench_device *device) {
