@@ -17,6 +17,7 @@ bool bench_opencl_flush(bench_device *device, bench_error *error) {
 
 #else
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +106,8 @@ void bench_opencl_close(bench_device *device) {
     bench_opencl *cl = device->cl;
     if (cl->flush) cl->api.ReleaseMemObject(cl->flush);
     if (cl->sink) cl->api.ReleaseMemObject(cl->sink);
-    if (cl->multiply_add) cl->api.ReleaseKernel(cl->multiply_add);
+    for (int n = 0; n < 2; n++)
+        if (cl->chains[n]) cl->api.ReleaseKernel(cl->chains[n]);
     if (cl->read_floats) cl->api.ReleaseKernel(cl->read_floats);
     if (cl->program) cl->api.ReleaseProgram(cl->program);
     if (cl->queue) cl->api.ReleaseCommandQueue(cl->queue);
@@ -131,8 +133,10 @@ static bool build_limits(bench_device *device, bench_error *error) {
     snprintf(options, sizeof options, "-cl-mad-enable -DVECTOR_WIDTH=%d", cl->width);
     code = cl->api.BuildProgram(cl->program, 1, &cl->device, options, NULL, NULL);
     if (code != CL_SUCCESS) return bench_opencl_fail(error, "clBuildProgram of limits.cl", code);
-    cl->multiply_add = cl->api.CreateKernel(cl->program, "multiply_add", &code);
-    if (!cl->multiply_add) return bench_opencl_fail(error, "clCreateKernel of multiply_add", code);
+    for (int n = 0; n < 2; n++) {
+        cl->chains[n] = cl->api.CreateKernel(cl->program, n ? "multiply_add_fma" : "multiply_add_mad", &code);
+        if (!cl->chains[n]) return bench_opencl_fail(error, "clCreateKernel of multiply_add", code);
+    }
     cl->read_floats = cl->api.CreateKernel(cl->program, "read_floats", &code);
     if (!cl->read_floats) return bench_opencl_fail(error, "clCreateKernel of read_floats", code);
     /* Enough to fill a GPU; on a CPU some groups for each unit, so that one that is held up costs little. */
@@ -204,6 +208,7 @@ static const double RUN_MS = 2;
 
 typedef struct limit {
     bench_limit_kind kind;
+    int chain; /* which of the kernels of multiply-adds */
     cl_long repeat;
     cl_mem buffer;
     int64_t vectors_each;
@@ -215,7 +220,7 @@ static bool run_limit(bench_candidate *candidate, bench_time *time, bench_error 
     if (state->kind != BENCH_LIMIT_MULTIPLY_ADD)
         return launch_read(cl, state->buffer, state->vectors_each, state->repeat, time, error);
     const kernel_arg args[] = {{sizeof state->repeat, &state->repeat}, {sizeof cl->sink, &cl->sink}};
-    return launch(cl, cl->multiply_add, args, 2, time, error);
+    return launch(cl, cl->chains[state->chain], args, 2, time, error);
 }
 
 static void release_limit(bench_candidate *candidate) {
@@ -226,18 +231,39 @@ static void release_limit(bench_candidate *candidate) {
 
 static const bench_candidate_class opencl_limit = {.run = run_limit, .release = release_limit};
 
-/* Repeat until a run is long enough to time; the shortest of some: others may want this device, too. */
+/* The shortest of some runs: others may want this device, too. */
+static bool shortest_run(bench_candidate *candidate, double *ms, bench_error *error) {
+    *ms = INFINITY;
+    for (int n = 0; n < 5; n++) {
+        bench_time time;
+        if (!run_limit(candidate, &time, error)) return false;
+        *ms = fmin(*ms, time.wall_ms);
+    }
+    return true;
+}
+
+/* Repeat until a run is long enough to time. */
 static bool calibrate(bench_candidate *candidate, bench_error *error) {
     limit *state = candidate->state;
-    for (state->repeat = 1;; state->repeat *= 2) {
-        double shortest = RUN_MS;
-        for (int n = 0; n < 5; n++) {
-            bench_time time;
-            if (!run_limit(candidate, &time, error)) return false;
-            if (time.wall_ms < shortest) shortest = time.wall_ms;
-        }
-        if (state->kind == BENCH_LIMIT_READ_MEMORY || shortest >= RUN_MS) return true;
+    double ms = 0;
+    for (state->repeat = 1; state->kind != BENCH_LIMIT_READ_MEMORY; state->repeat *= 2) {
+        if (!shortest_run(candidate, &ms, error)) return false;
+        if (ms >= RUN_MS) break;
     }
+    return true;
+}
+
+static bool choose_chain(bench_candidate *candidate, bench_error *error) {
+    limit *state = candidate->state;
+    double ms[2], rounds[2];
+    if (state->kind != BENCH_LIMIT_MULTIPLY_ADD) return calibrate(candidate, error);
+    for (state->chain = 0; state->chain < 2; state->chain++) {
+        if (!calibrate(candidate, error) || !shortest_run(candidate, &ms[state->chain], error)) return false;
+        rounds[state->chain] = (double)state->repeat;
+    }
+    state->chain = rounds[1] / ms[1] > rounds[0] / ms[0];
+    state->repeat = (cl_long)rounds[state->chain];
+    return true;
 }
 
 static bool prepare_limit(bench_candidate *candidate, bench_error *error) {
@@ -251,7 +277,7 @@ static bool prepare_limit(bench_candidate *candidate, bench_error *error) {
         state->buffer = make_buffer(cl, bytes, &state->vectors_each, error);
         if (!state->buffer) return false;
     }
-    if (!calibrate(candidate, error)) return false;
+    if (!choose_chain(candidate, error)) return false;
     double rounds = (double)state->repeat * (double)items * cl->width;
     if (state->kind == BENCH_LIMIT_MULTIPLY_ADD) candidate->flops = rounds * 2 * 12;
     else candidate->bytes = rounds * (double)state->vectors_each * sizeof(float);
