@@ -38,19 +38,20 @@ static i64 tiles(i64 size, const clattn__row *row, const char *macro) {
     return size / tile + (size % tile != 0);
 }
 
+static i64 heads_of(const attention_params *a) { return a->batch * a->heads_q; }
+
 i64 clattn__row_groups(const clattn__row *row, const clattn__params *params) {
     const attention_params *a = &params->attention;
     const project_params *p = &params->project;
     const recurrence_params *r = &params->recurrence;
-    const i64 heads = a->batch * a->heads_q;
     if (row->family == CLATTN__FAMILY_CLBLAST) return p->batch && p->len && p->columns; /* its own affair */
     switch (row->role) {
     case CLATTN__ROLE_PROJECT: return tiles(p->batch * p->len, row, "TILE_M") * tiles(p->columns, row, "TILE_N");
-    case CLATTN__ROLE_SCORES: return heads * tiles(a->len_q, row, "TILE_M") * tiles(a->len_kv, row, "TILE_N");
+    case CLATTN__ROLE_SCORES: return heads_of(a) * tiles(a->len_q, row, "TILE_M") * tiles(a->len_kv, row, "TILE_N");
     case CLATTN__ROLE_MASK:
-    case CLATTN__ROLE_SOFTMAX: return heads * tiles(a->len_q, row, "TILE_M");
-    case CLATTN__ROLE_WEIGHTED_VALUES: return heads * tiles(a->len_q, row, "TILE_M") * tiles(a->value_dim, row, "TILE_N");
-    case CLATTN__ROLE_ATTENTION: return heads * tiles(a->len_q, row, "TILE_Q");
+    case CLATTN__ROLE_SOFTMAX: return heads_of(a) * tiles(a->len_q, row, "TILE_M");
+    case CLATTN__ROLE_WEIGHTED_VALUES: return heads_of(a) * tiles(a->len_q, row, "TILE_M") * tiles(a->value_dim, row, "TILE_N");
+    case CLATTN__ROLE_ATTENTION: return heads_of(a) * tiles(a->len_q, row, "TILE_Q");
     case CLATTN__ROLE_PACK_RECURRENT: return r->batch && r->steps ? (r->hidden + r->lanes - 1) / r->lanes : 0;
     case CLATTN__ROLE_RNN_STEP:
     case CLATTN__ROLE_LSTM_STEP: return tiles(r->hidden, row, "TILE_H") * tiles(r->batch, row, "TILE_B");
