@@ -420,7 +420,7 @@ size_t row_macro_values(const char *macro, uint32_t roles, int64_t *values, size
 }
 
 const char *error_text(clattn_context *context) {
-    static char text[2048];
+    static char text[16384];
     text[0] = 0;
     clattn_context_error(context, text, sizeof text);
     return text;
