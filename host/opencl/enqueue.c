@@ -109,7 +109,7 @@ static clattn_status check_args(const clattn_plan *plan, const clattn_cl_arg *ar
                                 clattn_cl_arg bound[CLATTN_TENSOR_COUNT]) {
     memory found[CLATTN_TENSOR_COUNT];
     if (!args && count) return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "args is NULL, count is %zu", count);
-    clattn_status status = clattn__plan_check_names(plan, &args->id, count, sizeof *args);
+    clattn_status status = clattn__plan_check_names(plan, args ? &args->id : NULL, count, sizeof *args);
     for (size_t n = 0; n < count && status == CLATTN_OK; n++) status = check_arg(plan, &args[n], &found[n]);
     if (status == CLATTN_OK) status = check_alias(plan, args, found, count);
     if (status != CLATTN_OK) return status;
