@@ -8,6 +8,12 @@
 #include <string.h>
 #include <time.h>
 
+/* Under a sanitizer too an allocation that cannot be is answered with NULL: that is what is tested. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
+
 void *test_alloc(size_t count, size_t size) {
     void *memory = calloc(count ? count : 1, size);
     if (!memory) {
