@@ -8,11 +8,13 @@
 #include <string.h>
 #include <time.h>
 
-/* Under a sanitizer too an allocation that cannot be is answered with NULL: that is what is tested. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
+/* What sanitizers ask the program for. An allocation that cannot be is answered with NULL, as it is without them; and the
+ * threads of OpenMP and OpenCL, whose code they do not know, are taken to be right. */
+#define SANITIZER_OPTIONS(name, options)                                                                                 \
+    __attribute__((visibility("default"))) const char *name(void);                                                       \
+    const char *name(void) { return options; }
+SANITIZER_OPTIONS(__asan_default_options, "allocator_may_return_null=1")
+SANITIZER_OPTIONS(__tsan_default_options, "allocator_may_return_null=1:ignore_noninstrumented_modules=1")
 
 void *test_alloc(size_t count, size_t size) {
     void *memory = calloc(count ? count : 1, size);
