@@ -8,6 +8,14 @@
 #include <string.h>
 #include <time.h>
 
+/* What sanitizers ask the program for. An allocation that cannot be is answered with NULL, as it is without them; and the
+ * threads of OpenMP and OpenCL, whose code they do not know, are taken to be right. */
+#define SANITIZER_OPTIONS(name, options)                                                                                 \
+    __attribute__((visibility("default"))) const char *name(void);                                                       \
+    const char *name(void) { return options; }
+SANITIZER_OPTIONS(__asan_default_options, "allocator_may_return_null=1")
+SANITIZER_OPTIONS(__tsan_default_options, "allocator_may_return_null=1:ignore_noninstrumented_modules=1")
+
 void *test_alloc(size_t count, size_t size) {
     void *memory = calloc(count ? count : 1, size);
     if (!memory) {
@@ -420,7 +428,7 @@ size_t row_macro_values(const char *macro, uint32_t roles, int64_t *values, size
 }
 
 const char *error_text(clattn_context *context) {
-    static char text[2048];
+    static char text[16384];
     text[0] = 0;
     clattn_context_error(context, text, sizeof text);
     return text;
