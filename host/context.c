@@ -70,9 +70,8 @@ size_t clattn_context_explain(clattn_context *context, char *text, size_t size) 
 }
 
 clattn_status clattn_context_device(clattn_context *context, clattn_device_info *info) {
-    if (!context || !info) return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "context and info must not be NULL");
-    *info = context->device.info;
-    return CLATTN_OK;
+    if (!context) return CLATTN_ERROR_ARGUMENT;
+    return clattn__write_struct(context, "info", info, &context->device.info, sizeof context->device.info);
 }
 
 /* ---- errors and log ------------------------------------------------------------------------------------------------ */

@@ -44,9 +44,14 @@ clattn_status clattn_device_list(clattn_device_info *list, size_t capacity, size
     clattn__device *devices;
     clattn_status status = list_all(&devices, count);
     if (status != CLATTN_OK) return status;
-    for (size_t n = 0; n < *count && n < capacity; n++) list[n] = devices[n].info;
+    const size_t stride = capacity ? list->struct_size : 0; /* the caller's, which may be another version's */
+    for (size_t n = 0; n < *count && n < capacity && status == CLATTN_OK; n++) {
+        void *entry = (char *)list + n * stride;
+        memcpy(entry, &stride, sizeof stride);
+        status = clattn__write_struct(NULL, "list", entry, &devices[n].info, sizeof devices[n].info);
+    }
     free(devices);
-    return CLATTN_OK;
+    return status;
 }
 
 /* ---- what is asked for ---------------------------------------------------------------------------------------------- */

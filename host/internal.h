@@ -231,8 +231,10 @@ struct clattn_plan {
 extern const clattn__operator clattn__operator_attention, clattn__operator_project_qkv, clattn__operator_mha,
     clattn__operator_recurrence;
 
-/* Read a caller's versioned struct into one of `known` bytes; see "ABI" in clattn.h. */
+/* Read a caller's versioned struct into one of `known` bytes, and write one of `known` bytes to the caller's; see "ABI" in
+ * clattn.h. The context may be NULL: then there is no error text. */
 clattn_status clattn__read_struct(clattn_context *, const char *name, void *to, size_t known, const void *from);
+clattn_status clattn__write_struct(clattn_context *, const char *name, void *to, const void *from, size_t known);
 /* The names in a list of arguments: each tensor of the plan once. ids points at the first id, the others id_stride bytes on. */
 clattn_status clattn__plan_check_names(const clattn_plan *, const clattn_tensor_id *ids, size_t count, size_t id_stride);
 /* Give *workspace the plan's own host memory if it is NULL and some is needed. */

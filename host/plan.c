@@ -1,4 +1,4 @@
-/* Plans: read the descriptor, validate, build steps, explain, bind memory, run.
+/* Plans: make one from a descriptor, take it apart, answer questions about it. (run.c binds memory and runs.)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -6,26 +6,6 @@
 #include <string.h>
 
 #include "internal.h"
-
-/* ---- versioned structs --------------------------------------------------------------------------------------------- */
-
-clattn_status clattn__read_struct(clattn_context *context, const char *name, void *to, size_t known, const void *from) {
-    if (!from) return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s is NULL", name);
-    size_t size;
-    memcpy(&size, from, sizeof size);
-    if (size < sizeof size)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: struct_size is %zu; set it to sizeof of the struct (%zu here)",
-                            name, size, known);
-    for (size_t n = known; n < size; n++)
-        if (((const unsigned char *)from)[n])
-            return clattn__fail(context, CLATTN_ERROR_UNSUPPORTED,
-                                "%s: struct_size is %zu, this library (%s) knows %zu bytes, and a field past them is set", name,
-                                size, clattn_version(), known);
-    memset(to, 0, known);
-    memcpy(to, from, size < known ? size : known);
-    memcpy(to, &known, sizeof known);
-    return CLATTN_OK;
-}
 
 /* ---- what operators call ------------------------------------------------------------------------------------------- */
 
@@ -219,11 +199,8 @@ OPERATORS(X)
 /* ---- questions ----------------------------------------------------------------------------------------------------- */
 
 clattn_status clattn_plan_get_info(const clattn_plan *plan, clattn_plan_info *info) {
-    if (!plan || !info) return CLATTN_ERROR_ARGUMENT;
-    const size_t size = info->struct_size;
-    if (size < sizeof size) return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "info: struct_size is %zu", size);
+    if (!plan) return CLATTN_ERROR_ARGUMENT;
     const clattn_plan_info full = {
-        .struct_size = size,
         .op = plan->name,
         .algorithm = plan->algorithm,
         .row = plan->rows,
@@ -234,9 +211,7 @@ clattn_status clattn_plan_get_info(const clattn_plan *plan, clattn_plan_info *in
         .flops = plan->flops,
         .bytes = plan->bytes,
     };
-    if (size > sizeof full) memset((char *)info + sizeof full, 0, size - sizeof full);
-    memcpy(info, &full, size < sizeof full ? size : sizeof full);
-    return CLATTN_OK;
+    return clattn__write_struct(plan->context, "info", info, &full, sizeof full);
 }
 
 size_t clattn_plan_explain(const clattn_plan *plan, char *out, size_t size) {

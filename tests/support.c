@@ -332,7 +332,7 @@ static void add_device(const char *text, int width) {
 }
 
 static void add_opencl_devices(void) {
-    clattn_device_info list[32];
+    clattn_device_info list[32] = {CLATTN_DEVICE_INFO_INIT};
     size_t count = 0;
     if (clattn_device_list(list, COUNT(list), &count) != CLATTN_OK) return;
     for (size_t n = 0; n < count && n < COUNT(list); n++) {

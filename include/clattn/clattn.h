@@ -36,9 +36,11 @@
  * 5. ABI
  *
  *    Every struct that may grow starts with `struct_size`, which the caller sets to sizeof of that struct (the _INIT macros
- *    do). Fields are only ever appended, and zero means "default" or "absent" for each of them. The library reads what the
- *    caller's size covers and takes the rest as zero; a larger struct than it knows is accepted when its unknown tail is
- *    zero and refused with CLATTN_ERROR_UNSUPPORTED otherwise. Enumerators keep their values.
+ *    do). Fields are only ever appended, and zero means "default" or "absent" for each of them. Of an input the library reads
+ *    what the caller's size covers and takes the rest as zero; a larger struct than it knows is accepted when its unknown tail
+ *    is zero and refused with CLATTN_ERROR_UNSUPPORTED otherwise. Of an output it writes what the caller's size covers, and
+ *    zeros where that is more than it knows. Structs without struct_size (clattn_tensor, clattn_arg, clattn_cl_arg) stay as
+ *    they are. Enumerators keep their values: lists here are appended to.
  */
 #ifndef CLATTN_CLATTN_H
 #define CLATTN_CLATTN_H
@@ -234,7 +236,7 @@ typedef enum clattn_device_kind {
     CLATTN_DEVICE_OPENCL_OTHER = 5,
 } clattn_device_kind;
 
-/* struct_size here is set by the library. Numbers that a device does not report are 0, texts "". */
+/* Numbers that a device does not report are 0, texts "". */
 typedef struct clattn_device_info {
     size_t struct_size;
     char id[32]; /* what clattn_context_options.device takes: "native", "opencl:0:0", ... */
@@ -253,10 +255,13 @@ typedef struct clattn_device_info {
     char problem[256];     /* why it cannot be used; "" when it can */
 } clattn_device_info;
 
-/* Write up to `capacity` entries and the number there are to *count (capacity 0 with list NULL only counts). Platforms that
- * fail or have no device appear as entries with `problem` set. Errors: ARGUMENT, MEMORY. */
+#define CLATTN_DEVICE_INFO_INIT CLATTN__INIT(clattn_device_info)
+
+/* Write up to `capacity` entries and the number there are to *count (capacity 0 with list NULL only counts). list[0].struct_size
+ * must be set and holds for all entries. Platforms that fail or have no device appear as entries with `problem` set.
+ * Errors: ARGUMENT, MEMORY. */
 CLATTN_API clattn_status clattn_device_list(clattn_device_info *list, size_t capacity, size_t *count);
-/* The device of a context. */
+/* The device of a context. info->struct_size must be set. */
 CLATTN_API clattn_status clattn_context_device(clattn_context *context, clattn_device_info *info);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -392,6 +397,8 @@ typedef struct clattn_plan_info {
     double flops;            /* multiply and add counted as two; attention counts visible pairs only */
     double bytes;            /* inputs read once and outputs written once */
 } clattn_plan_info;
+
+#define CLATTN_PLAN_INFO_INIT CLATTN__INIT(clattn_plan_info)
 
 /* info->struct_size must be set. */
 CLATTN_API clattn_status clattn_plan_get_info(const clattn_plan *plan, clattn_plan_info *info);
