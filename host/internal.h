@@ -212,7 +212,7 @@ struct clattn_plan {
         clattn_mha_desc mha;
         clattn_recurrence_desc recurrence;
     } desc; /* validated, defaults resolved */
-    clattn_tensor tensors[CLATTN_TENSOR_COUNT]; /* ABSENT where the plan has none */
+    clattn_tensor tensors[CLATTN_TENSOR_COUNT]; /* ABSENT where the plan has none, and for the workspace */
     bool is_output[CLATTN_TENSOR_COUNT];
     clattn__step *steps;
     size_t step_count, step_capacity;

@@ -20,7 +20,7 @@ clattn_status clattn__plan_check_names(const clattn_plan *plan, const clattn_ten
             return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "args[%zu]: %s is given twice", n, clattn_tensor_name(id));
         seen[id] = true;
     }
-    for (int id = 0; id < CLATTN_TENSOR_WORKSPACE; id++)
+    for (int id = 0; id < CLATTN_TENSOR_COUNT; id++)
         if (plan->tensors[id].dtype != CLATTN_ABSENT && !seen[id])
             return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "args: %s is missing", clattn_tensor_name(id));
     return CLATTN_OK;

@@ -38,7 +38,7 @@ static void find_regions(host_run *run) {
     const clattn_plan *plan = run->plan;
     region all[CLATTN_TENSOR_COUNT];
     int count = 0;
-    for (int id = 0; id < CLATTN_TENSOR_WORKSPACE; id++) {
+    for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
         if (plan->tensors[id].dtype == CLATTN_ABSENT) continue;
         const uintptr_t begin = (uintptr_t)run->tensors[id];
         const size_t span = clattn__tensor_span(&plan->tensors[id]);
@@ -59,7 +59,7 @@ static void find_regions(host_run *run) {
 }
 
 static void bind_tensors(host_run *run) {
-    for (int id = 0; id < CLATTN_TENSOR_WORKSPACE; id++) {
+    for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
         const uintptr_t at = (uintptr_t)run->tensors[id];
         if (run->plan->tensors[id].dtype == CLATTN_ABSENT || clattn__tensor_span(&run->plan->tensors[id]) == 0) continue;
         const region *region = run->regions;
@@ -185,7 +185,7 @@ static clattn_status download(host_run *run, clattn_tensor_id id) {
 
 static clattn_status download_outputs(host_run *run) {
     clattn_status status = CLATTN_OK;
-    for (int id = 0; id < CLATTN_TENSOR_WORKSPACE && status == CLATTN_OK; id++)
+    for (int id = 0; id < CLATTN_TENSOR_COUNT && status == CLATTN_OK; id++)
         if (run->plan->is_output[id] && run->bound[id].mem) status = download(run, (clattn_tensor_id)id);
     return status;
 }

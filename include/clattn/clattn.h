@@ -88,7 +88,7 @@ CLATTN_API const char *clattn_version(void);
 /* ------------------------------------------------------------------------------------------------------------------ */
 /* Status                                                                                                             */
 
-/* name, text */
+/* name, text; new ones at the end */
 #define CLATTN_STATUS_LIST(X)                                                                                            \
     X(OK, "success")                                                                                                     \
     X(ERROR_ARGUMENT, "an argument is null, out of range or contradicts another")                                        \
@@ -142,8 +142,9 @@ CLATTN_API clattn_tensor clattn_tensor_matrix(clattn_dtype dtype, int64_t rows, 
 CLATTN_API clattn_tensor clattn_tensor_transposed(clattn_tensor tensor);
 
 /* The tensors that operators bind at run time. */
-/* enumerator, name in messages */
+/* enumerator, name in messages; new ones at the end */
 #define CLATTN_TENSOR_LIST(T)                                                                                            \
+    T(WORKSPACE, "workspace")                                                                                            \
     T(Q, "q")                                                                                                            \
     T(K, "k")                                                                                                            \
     T(V, "v")                                                                                                            \
@@ -167,14 +168,13 @@ CLATTN_API clattn_tensor clattn_tensor_transposed(clattn_tensor tensor);
     T(H_0, "h_0")                                                                                                        \
     T(C_0, "c_0")                                                                                                        \
     T(H_N, "h_n")                                                                                                        \
-    T(C_N, "c_n")                                                                                                        \
-    T(WORKSPACE, "workspace")
+    T(C_N, "c_n")
 
 typedef enum clattn_tensor_id {
 #define CLATTN_X(id, name) CLATTN_TENSOR_##id,
     CLATTN_TENSOR_LIST(CLATTN_X)
 #undef CLATTN_X
-    CLATTN_TENSOR_COUNT
+    CLATTN_TENSOR_COUNT /* of this version */
 } clattn_tensor_id;
 
 /* "q", "lse", ...; "?" for a value that is none. */
