@@ -48,9 +48,9 @@ static clattn_status check_options(clattn_plan *plan, const clattn_attention_des
     if (status != CLATTN_OK) return status;
     if (!desc->has_scale && desc->scale != 0)
         return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "scale is %g and has_scale is 0; set has_scale to use it",
-                            (double)desc->scale);
-    if (desc->has_scale && !isfinite(desc->scale))
-        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "scale is %g; it must be finite", (double)desc->scale);
+                            desc->scale);
+    if (desc->has_scale && !isfinite((float)desc->scale))
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "scale is %g; it must be finite in fp32", desc->scale);
     return CLATTN_OK;
 }
 
@@ -77,7 +77,7 @@ clattn_status clattn__attention_resolve(clattn_plan *plan, clattn_attention_desc
     if (desc->q.size[3] > INT32_MAX || desc->v.size[3] > INT32_MAX)
         return clattn__fail(plan->context, CLATTN_ERROR_OVERFLOW, "head_dim is %lld and value_dim is %lld; both are at most %d",
                             (long long)desc->q.size[3], (long long)desc->v.size[3], INT32_MAX);
-    if (!desc->has_scale) desc->scale = desc->q.size[3] ? (float)(1 / sqrt((double)desc->q.size[3])) : 1.0f;
+    if (!desc->has_scale) desc->scale = desc->q.size[3] ? 1 / sqrt((double)desc->q.size[3]) : 1;
     desc->has_scale = 1;
     desc->offset = resolve_offset(desc);
     desc->align = CLATTN_ALIGN_OFFSET;
@@ -138,7 +138,7 @@ static attention_params make_params(const clattn_attention_desc *desc, const cla
         .head_dim = (i32)o->q.view.size[3],
         .value_dim = (i32)o->v.view.size[3],
         .causal = desc->causal,
-        .scale = desc->scale,
+        .scale = (float)desc->scale,
         .has_lse = o->lse.view.dtype != CLATTN_ABSENT,
     };
 }

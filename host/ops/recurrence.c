@@ -17,11 +17,11 @@ static clattn_status check_options(clattn_plan *plan, const clattn_recurrence_de
         return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "cell is %d; it is 0 (rnn) or 1 (lstm)", (int)d->cell);
     if (d->persistent < 0 || d->persistent > 2)
         return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "persistent is %d; it is 0 to 2", d->persistent);
-    if (!isfinite(d->forget_bias))
-        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "forget_bias is %g; it must be finite", (double)d->forget_bias);
+    if (!isfinite((float)d->forget_bias))
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "forget_bias is %g; it must be finite in fp32", d->forget_bias);
     if (d->cell == CLATTN_CELL_RNN && d->forget_bias != 0)
         return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "forget_bias is %g and the cell is rnn, which has no gate",
-                            (double)d->forget_bias);
+                            d->forget_bias);
     if (d->cell == CLATTN_CELL_RNN && (d->c_0.dtype != CLATTN_ABSENT || d->c_n.dtype != CLATTN_ABSENT))
         return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "%s is given and the cell is rnn, which has no cell state",
                             d->c_0.dtype != CLATTN_ABSENT ? "c_0" : "c_n");
@@ -76,7 +76,7 @@ static recurrence_params make_params(const clattn_recurrence_desc *d, const recu
         .has_c_0 = o->c_0.view.dtype != CLATTN_ABSENT,
         .has_h_n = o->h_n.view.dtype != CLATTN_ABSENT,
         .has_c_n = o->c.view.dtype != CLATTN_ABSENT,
-        .forget_bias = d->forget_bias,
+        .forget_bias = (float)d->forget_bias,
     };
 }
 

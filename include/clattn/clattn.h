@@ -293,8 +293,8 @@ typedef struct clattn_attention_desc {
     clattn_tensor q, k, v, out;
     clattn_tensor lse, scores, weights;
     int has_scale; /* 0: scale = 1 / sqrt(head_dim) */
-    float scale;
-    int causal; /* 1: keep keys <= position */
+    int causal;    /* 1: keep keys <= position */
+    double scale;
     clattn_align align;
     int64_t past_len; /* for CLATTN_ALIGN_PAST */
     int64_t offset;   /* for CLATTN_ALIGN_OFFSET; may be negative */
@@ -331,8 +331,8 @@ typedef struct clattn_mha_desc {
     int64_t heads_kv; /* 0: heads_q */
     int residual; /* 1: add x; needs w_o */
     int has_scale;
-    float scale;
     int causal;
+    double scale;
     clattn_align align;
     int64_t past_len;
     int64_t offset;
@@ -355,7 +355,7 @@ typedef struct clattn_recurrence_desc {
     clattn_cell cell;
     clattn_tensor x, w_in, w_h, bias, h_0, c_0;
     clattn_tensor out, h_n, c_n;
-    float forget_bias;
+    double forget_bias;
     int persistent; /* 0: the device's choice; 1: one kernel that loops inside; 2: one launch a step */
 } clattn_recurrence_desc;
 
