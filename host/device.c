@@ -132,7 +132,7 @@ static clattn_status open_best(clattn_context *context, clattn__device *devices,
         if (status == CLATTN_OK) status = try_out(context);
         if (status == CLATTN_OK) return CLATTN_OK;
         clattn__text_add(&context->why, "passed over %s (%s): %s\n", best->info.id, best->info.name,
-                         context->error ? context->error : clattn_status_text(status));
+                         clattn__last_error(context));
         clattn__context_close(context);
         strcpy(best->info.problem, "failed");
     }
@@ -170,7 +170,7 @@ static clattn_status open_searched(clattn_context *context, const wish *wish, cl
 static clattn_status no_such_device(clattn_context *context, const char *asked, const clattn__device *devices, size_t count) {
     clattn__text text = {0};
     clattn__text_add(&text, "device \"%s\" is not here", asked);
-    if (context->error) clattn__text_add(&text, ": %s", context->error);
+    if (*clattn__last_error(context)) clattn__text_add(&text, ": %s", clattn__last_error(context));
     clattn__text_add(&text, "\n%sHere are:", context->why.data ? context->why.data : "");
     for (size_t n = 0; n < count; n++)
         if (!devices[n].info.problem[0]) clattn__text_add(&text, " %s", devices[n].info.id);
@@ -225,8 +225,7 @@ clattn_status clattn_context_create(const clattn_context_options *given, clattn_
                               asked);
     else
         status = open_wish(context, asked, &wish);
-    if (status != CLATTN_OK)
-        return clattn__context_give_up(context, &options, status, context->error ? context->error : clattn_status_text(status));
+    if (status != CLATTN_OK) return clattn__context_give_up(context, &options, status, NULL);
     *out = context;
     return CLATTN_OK;
 }

@@ -146,10 +146,10 @@ struct clattn_context {
     int work_groups; /* OpenCL: 0 or the limit */
     clattn_log_callback log;
     void *log_user;
-    pthread_mutex_t lock; /* error, and what the backend keeps */
-    char *error;
+    pthread_mutex_t lock;         /* errors and banned */
+    struct clattn__error *errors; /* a list: each thread's last */
     clattn__text why; /* the choice of the device, in words */
-    uint8_t *banned; /* one byte a row of clattn__rows: did not build or failed here; under `lock` */
+    uint8_t *banned; /* one byte a row of clattn__rows: did not build or failed here */
     void *state; /* the backend's */
 };
 
@@ -166,11 +166,15 @@ clattn_context *clattn__context_new(const clattn_context_options *);
 void clattn__context_close(clattn_context *);
 /* Read the caller's options, or the defaults for NULL. */
 clattn_status clattn__context_options(const clattn_context_options *given, clattn_context_options *options);
-/* Destroy a context that could not be made and leave the text where the options say; returns the status. */
+/* Destroy a context that could not be made (NULL: there is none) and leave the text, or its last error where that is NULL, where
+ * the options say; returns the status. */
 clattn_status clattn__context_give_up(clattn_context *, const clattn_context_options *, clattn_status, const char *text);
 
 /* Set the context's error text and return the status: `return clattn__fail(ctx, CLATTN_ERROR_SHAPE, "k has ...", ...)`. */
 clattn_status clattn__fail(clattn_context *, clattn_status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The calling thread's last error in this context, its own until it fails again; never NULL. */
+const char *clattn__last_error(clattn_context *);
+void clattn__errors_free(clattn_context *);
 void clattn__log(clattn_context *, clattn_log_level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* ---- tensors ------------------------------------------------------------------------------------------------------ */

@@ -132,8 +132,9 @@ static clattn_status plan_build(clattn_plan *plan) {
         if (status == CLATTN_OK || !plan->failed_row) return status;
         pthread_mutex_lock(&context->lock);
         context->banned[plan->failed_row - clattn__rows] = 1;
-        clattn__text_add(&plan->dropped, "dropped %s, which failed here: %s\n", plan->failed_row->name, context->error);
         pthread_mutex_unlock(&context->lock);
+        clattn__text_add(&plan->dropped, "dropped %s, which failed here: %s\n", plan->failed_row->name,
+                         clattn__last_error(context));
         clattn__log(context, CLATTN_LOG_WARNING, "kernel row %s failed on %s and is dropped", plan->failed_row->name,
                     context->device.info.id);
         plan_drop_steps(plan);

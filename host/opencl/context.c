@@ -179,8 +179,7 @@ clattn_status clattn_cl_context_create(const clattn_context_options *given, cl_c
         status = clattn__fail(context, CLATTN_ERROR_ARGUMENT, "work_groups is %d; it is not negative", options.work_groups);
     else
         status = open_callers(context, cl, device);
-    if (status != CLATTN_OK)
-        return clattn__context_give_up(context, &options, status, context->error ? context->error : clattn_status_text(status));
+    if (status != CLATTN_OK) return clattn__context_give_up(context, &options, status, NULL);
     clattn__text_add(&context->why, "%s: the caller's cl_context and device\n", context->device.info.id);
     *out = context;
     return CLATTN_OK;

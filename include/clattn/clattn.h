@@ -219,8 +219,8 @@ CLATTN_API clattn_status clattn_context_create(const clattn_context_options *opt
 /* NULL is accepted. */
 CLATTN_API void clattn_context_destroy(clattn_context *context);
 
-/* The last error of this context in words: which argument, both values, the OpenCL code, the build log. Copies at most
- * size - 1 bytes and ends them with 0; returns the length of the whole text, as snprintf does. */
+/* The last error of the calling thread in this context, in words: which argument, both values, the OpenCL code, the build log.
+ * Copies at most size - 1 bytes and ends them with 0; returns the length of the whole text, as snprintf does. */
 CLATTN_API size_t clattn_context_error(clattn_context *context, char *text, size_t size);
 /* The device that was chosen and why, and what was passed over; same return as clattn_context_error. */
 CLATTN_API size_t clattn_context_explain(clattn_context *context, char *text, size_t size);
