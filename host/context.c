@@ -3,16 +3,13 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "internal.h"
 
 clattn_context *clattn__context_new(const clattn_context_options *options) {
     clattn_context *context = calloc(1, sizeof *context);
     if (!context) return NULL;
-    context->banned = calloc(clattn__row_count, sizeof *context->banned);
-    if (!context->banned || pthread_mutex_init(&context->lock, NULL) != 0) {
-        free(context->banned);
+    if (pthread_mutex_init(&context->lock, NULL) != 0) {
         free(context);
         return NULL;
     }
@@ -28,7 +25,7 @@ void clattn__context_close(clattn_context *context) {
     context->backend = NULL;
     context->state = NULL;
     context->device = (clattn__device){0};
-    memset(context->banned, 0, clattn__row_count);
+    clattn__row_bans_lift(context);
 }
 
 void clattn_context_destroy(clattn_context *context) {
@@ -37,7 +34,6 @@ void clattn_context_destroy(clattn_context *context) {
     clattn__errors_free(context);
     pthread_mutex_destroy(&context->lock);
     clattn__text_free(&context->why);
-    free(context->banned);
     free(context);
 }
 

@@ -60,34 +60,47 @@ static clattn_status plan_reserve_step(clattn_plan *plan) {
     return CLATTN_OK;
 }
 
-clattn_status clattn__plan_step(clattn_plan *plan, clattn__role role, const clattn__place *buffers, const clattn__params *params,
-                                i64 repeat) {
+clattn_status clattn__plan_choose(clattn_plan *plan, clattn__role role, const clattn__params *params, const clattn__row **row) {
     clattn_context *context = plan->context;
     clattn__text why = {0};
-    const clattn__row *row = clattn__choose_row(context, role, params, &why);
-    if (!row) {
-        clattn_status status = clattn__fail(context, CLATTN_ERROR_UNSUPPORTED, "no kernel for %s on %s%s%.*s",
-                                            clattn__roles[role].entry, context->device.info.id, why.length ? "\n" : "",
-                                            why.length ? (int)why.length - 1 : 0, why.data ? why.data : "");
-        clattn__text_free(&why);
-        return status;
-    }
+    clattn_status status = CLATTN_OK;
+    *row = clattn__choose_row(context, role, params, &why);
+    if (!*row)
+        status = clattn__fail(context, CLATTN_ERROR_UNSUPPORTED, "no kernel for %s on %s%s%.*s", clattn__roles[role].entry,
+                              context->device.info.id, why.length ? "\n" : "", why.length ? (int)why.length - 1 : 0,
+                              why.data ? why.data : "");
     clattn__text_free(&why);
+    return status;
+}
+
+clattn_status clattn__plan_step_of(clattn_plan *plan, const clattn__row *row, const clattn__place *buffers,
+                                   const clattn__params *params, i64 repeat) {
     clattn__step step = {.row = row, .params = *params, .repeat = repeat};
+    clattn__role_variant(row->role, params, &step.variant);
     step.params.groups = clattn__row_groups(row, params);
-    for (int n = 0; n < clattn__roles[role].buffers; n++)
+    for (int n = 0; n < clattn__roles[row->role].buffers; n++)
         step.buffers[n] = buffers[n].where == CLATTN__NOWHERE ? buffers[0] : buffers[n];
     if (step.params.groups == 0 || repeat == 0) return CLATTN_OK;
 
     clattn_status status = plan_reserve_step(plan);
     if (status != CLATTN_OK) return status;
-    if (!plan->probing) status = context->backend->prepare(plan, &step);
-    if (status == CLATTN_ERROR_BUILD) plan->failed_row = row;
+    if (!plan->probing) status = plan->context->backend->prepare(plan, &step);
+    if (status == CLATTN_ERROR_BUILD) {
+        plan->failed_row = row;
+        plan->failed_variant = step.variant;
+    }
     if (status != CLATTN_OK) return status;
     plan->steps[plan->step_count++] = step;
     plan->launches += repeat;
-    plan->dependent_steps += role == CLATTN__ROLE_RNN_LOOP || role == CLATTN__ROLE_LSTM_LOOP ? params->recurrence.steps : repeat;
+    plan->dependent_steps += repeat;
     return CLATTN_OK;
+}
+
+clattn_status clattn__plan_step(clattn_plan *plan, clattn__role role, const clattn__place *buffers, const clattn__params *params,
+                                i64 repeat) {
+    const clattn__row *row;
+    clattn_status status = clattn__plan_choose(plan, role, params, &row);
+    return status == CLATTN_OK ? clattn__plan_step_of(plan, row, buffers, params, repeat) : status;
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------------------- */
@@ -115,7 +128,7 @@ void clattn_plan_destroy(clattn_plan *plan) {
     free(plan);
 }
 
-/* A row that does not build is banned and the plan built again without it, until one set of rows builds. */
+/* A row that does not build is banned, in that variant, and the plan built again without it, until one set of rows builds. */
 static clattn_status plan_build(clattn_plan *plan) {
     clattn_context *context = plan->context;
     if (context->backend->runs_operators) {
@@ -130,11 +143,9 @@ static clattn_status plan_build(clattn_plan *plan) {
         if (status == CLATTN_ERROR_UNSUPPORTED && plan->dropped.length)
             return clattn__fail(context, CLATTN_ERROR_BUILD, "no kernel is left:\n%s", plan->dropped.data);
         if (status == CLATTN_OK || !plan->failed_row) return status;
-        pthread_mutex_lock(&context->lock);
-        context->banned[plan->failed_row - clattn__rows] = 1;
-        pthread_mutex_unlock(&context->lock);
         clattn__text_add(&plan->dropped, "dropped %s, which failed here: %s\n", plan->failed_row->name,
                          clattn__last_error(context));
+        if (!clattn__row_ban(context, plan->failed_row, &plan->failed_variant)) return plan_out_of_memory(plan);
         clattn__log(context, CLATTN_LOG_WARNING, "kernel row %s failed on %s and is dropped", plan->failed_row->name,
                     context->device.info.id);
         plan_drop_steps(plan);
@@ -215,6 +226,11 @@ clattn_status clattn_plan_get_info(const clattn_plan *plan, clattn_plan_info *in
     return clattn__write_struct(plan->context, "info", info, &full, sizeof full);
 }
 
+static void explain_macros(clattn__text *text, const clattn__macro *macros) {
+    for (const clattn__macro *m = macros; m < macros + CLATTN__MAX_MACROS && m->name; m++)
+        clattn__text_add(text, " %s=%d", m->name, m->value);
+}
+
 size_t clattn_plan_explain(const clattn_plan *plan, char *out, size_t size) {
     if (!plan) return clattn__text_copy(NULL, out, size);
     clattn__text text = {0};
@@ -222,8 +238,8 @@ size_t clattn_plan_explain(const clattn_plan *plan, char *out, size_t size) {
     for (size_t n = 0; n < plan->step_count; n++) {
         const clattn__step *step = &plan->steps[n];
         clattn__text_add(&text, "  %zu. %s (%s", n + 1, step->row->name, step->row->source);
-        for (const clattn__macro *m = step->row->macros; m < step->row->macros + CLATTN__MAX_MACROS && m->name; m++)
-            clattn__text_add(&text, " %s=%d", m->name, m->value);
+        explain_macros(&text, step->row->macros);
+        explain_macros(&text, step->variant.macros);
         clattn__text_add(&text, ") in %lld groups", (long long)step->params.groups);
         if (step->repeat > 1) clattn__text_add(&text, ", %lld launches one after another", (long long)step->repeat);
         clattn__text_add(&text, "\n");

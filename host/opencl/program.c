@@ -19,23 +19,15 @@ typedef struct clattn__opencl_program {
 
 /* ---- options ------------------------------------------------------------------------------------------------------- */
 
-/* Few sizes, so that shapes share programs: private and local arrays are as large as these say. */
-static int dim_bucket(i32 dim) {
-    static const int buckets[] = {64, 128, 256, CLATTN__HEAD_DIM_MAX};
-    size_t n = 0;
-    while (n + 1 < sizeof buckets / sizeof *buckets && buckets[n] < dim) n++;
-    return buckets[n];
+static void add_macros(clattn__text *options, const clattn__macro *macros) {
+    for (const clattn__macro *m = macros; m < macros + CLATTN__MAX_MACROS && m->name; m++)
+        clattn__text_add(options, " -D %s=%d", m->name, m->value);
 }
 
 static void add_options(clattn__text *options, const clattn__step *step) {
-    const clattn__row *row = step->row;
     clattn__text_add(options, "-cl-std=CL1.2 -cl-mad-enable");
-    for (const clattn__macro *m = row->macros; m < row->macros + CLATTN__MAX_MACROS && m->name; m++)
-        clattn__text_add(options, " -D %s=%d", m->name, m->value);
-    if (row->role == CLATTN__ROLE_ATTENTION) {
-        clattn__text_add(options, " -D HEAD_DIM_MAX=%d", dim_bucket(step->params.attention.head_dim));
-        clattn__text_add(options, " -D VALUE_DIM_MAX=%d", dim_bucket(step->params.attention.value_dim));
-    }
+    add_macros(options, step->row->macros);
+    add_macros(options, step->variant.macros);
 }
 
 /* ---- programs ------------------------------------------------------------------------------------------------------ */

@@ -108,11 +108,10 @@ static clattn_status emit_inputs(clattn_plan *plan, const clattn_recurrence_desc
     return clattn__project_emit(plan, &project);
 }
 
-static clattn_status emit_pack(clattn_plan *plan, const clattn_recurrence_desc *d, recurrence_operands *o,
-                               clattn__params *params, clattn__role role) {
-    const clattn__row *row = clattn__choose_row(plan->context, role, params, NULL);
-    const int64_t hidden = d->w_h.size[3], lanes = row ? clattn__row_macro(row, "LANES", 1) : 1;
-    const int64_t blocks = (hidden + lanes - 1) / lanes;
+/* W_h as the chain's row reads it. */
+static clattn_status emit_pack(clattn_plan *plan, const clattn_recurrence_desc *d, const clattn__row *chain,
+                               recurrence_operands *o, clattn__params *params) {
+    const int64_t hidden = d->w_h.size[3], lanes = clattn__row_macro(chain, "LANES", 1), blocks = (hidden + lanes - 1) / lanes;
     params->recurrence.lanes = lanes;
     clattn_status status =
         clattn__plan_scratch(plan, clattn_tensor_bhld(CLATTN_F32, blocks, hidden, gates(d), lanes), &o->packed);
@@ -120,12 +119,17 @@ static clattn_status emit_pack(clattn_plan *plan, const clattn_recurrence_desc *
     return clattn__plan_step(plan, CLATTN__ROLE_PACK_RECURRENT, (clattn__place[]){o->w_h.place, o->packed.place}, params, 1);
 }
 
-static clattn_status emit_chain(clattn_plan *plan, const clattn_recurrence_desc *d, const recurrence_operands *o,
-                                const clattn__params *params, clattn__role role, bool persistent) {
+static clattn_status emit_chain(clattn_plan *plan, const clattn_recurrence_desc *d, const clattn__row *chain,
+                                const recurrence_operands *o, const clattn__params *params, bool persistent) {
+    const int64_t steps = d->x.size[2];
     const clattn__place rnn[] = {o->packed.place, o->xw.place, o->h_0.place, o->out.place, o->h_n.place};
     const clattn__place lstm[] = {o->packed.place, o->xw.place, o->h_0.place, o->c_0.place,
                                   o->out.place,    o->h_n.place, o->c.place};
-    return clattn__plan_step(plan, role, d->cell == CLATTN_CELL_LSTM ? lstm : rnn, params, persistent ? 1 : d->x.size[2]);
+    const size_t before = plan->step_count;
+    clattn_status status = clattn__plan_step_of(plan, chain, d->cell == CLATTN_CELL_LSTM ? lstm : rnn, params, persistent ? 1 : steps);
+    /* A launch that loops inside is a chain of its own. */
+    if (persistent && plan->step_count > before) plan->dependent_steps += steps - 1;
+    return status;
 }
 
 static clattn_status recurrence_build(clattn_plan *plan) {
@@ -149,13 +153,15 @@ static clattn_status recurrence_build(clattn_plan *plan) {
                                    : (persistent ? CLATTN__ROLE_RNN_LOOP : CLATTN__ROLE_RNN_STEP);
     plan->algorithm = persistent ? "persistent" : "loop";
     clattn_status status = CLATTN_OK;
+    const clattn__row *chain = NULL;
     if (lstm && o.c.place.where == CLATTN__NOWHERE)
         status = clattn__plan_scratch(plan, clattn_tensor_bhld(CLATTN_F32, d->x.size[0], 1, 1, d->w_h.size[3]), &o.c);
     if (status == CLATTN_OK && steps) status = emit_inputs(plan, d, &o);
     clattn__params params = {.recurrence = make_params(d, &o)};
-    if (status == CLATTN_OK && steps) status = emit_pack(plan, d, &o, &params, role);
+    if (status == CLATTN_OK) status = clattn__plan_choose(plan, role, &params, &chain);
+    if (status == CLATTN_OK && steps) status = emit_pack(plan, d, chain, &o, &params);
     if (!steps) o.packed.place = o.w_h.place;
-    if (status == CLATTN_OK) status = emit_chain(plan, d, &o, &params, role, persistent);
+    if (status == CLATTN_OK) status = emit_chain(plan, d, chain, &o, &params, persistent);
     return status;
 }
 
