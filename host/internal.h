@@ -58,7 +58,7 @@ typedef struct clattn__role_info {
 
 typedef union clattn__params {
     struct {
-        i64 groups;
+        i64 groups, step;
         i64 base[PARAMS_BUFFERS];
     }; /* first in each */
     attention_params attention;
@@ -127,6 +127,7 @@ typedef struct clattn__place {
     enum { CLATTN__NOWHERE, CLATTN__IN_TENSOR, CLATTN__IN_WORKSPACE } where;
     clattn_tensor_id tensor; /* IN_TENSOR */
     size_t offset;           /* IN_WORKSPACE: bytes */
+    size_t element;          /* bytes of one */
 } clattn__place;
 
 /* One kernel launch, or `repeat` of them, each of which waits for the one before and sees its number in params.step. */
@@ -207,6 +208,9 @@ strides clattn__strides(const clattn_tensor *); /* those of size-1 dimensions be
 
 /* ---- plans -------------------------------------------------------------------------------------------------------- */
 
+/* Every operator: a file in ops/ that defines clattn__operator_<name>, a clattn_<name>_desc in clattn.h. */
+#define CLATTN__OPERATORS(X) X(attention) X(project_qkv) X(mha) X(recurrence)
+
 typedef struct clattn__operator {
     const char *name; /* as clattn_plan_info.op */
     size_t desc_size;
@@ -226,10 +230,9 @@ struct clattn_plan {
     const clattn__row *failed_row; /* that did not build, */
     clattn__variant failed_variant; /* in this variant */
     union {
-        clattn_attention_desc attention;
-        clattn_project_qkv_desc project_qkv;
-        clattn_mha_desc mha;
-        clattn_recurrence_desc recurrence;
+#define X(op) clattn_##op##_desc op;
+        CLATTN__OPERATORS(X)
+#undef X
     } desc; /* validated, defaults resolved */
     clattn_tensor tensors[CLATTN_TENSOR_COUNT]; /* ABSENT where the plan has none, and for the workspace */
     bool is_output[CLATTN_TENSOR_COUNT];
@@ -246,9 +249,9 @@ struct clattn_plan {
     void *state; /* the backend's */
 };
 
-/* One for each file in ops/. */
-extern const clattn__operator clattn__operator_attention, clattn__operator_project_qkv, clattn__operator_mha,
-    clattn__operator_recurrence;
+#define X(op) extern const clattn__operator clattn__operator_##op;
+CLATTN__OPERATORS(X)
+#undef X
 
 /* Read a caller's versioned struct into one of `known` bytes, and write one of `known` bytes to the caller's; see "ABI" in
  * clattn.h. The context may be NULL: then there is no error text. */

@@ -9,6 +9,16 @@
 #include "internal.h"
 #include "project_gemm.h"
 
+/* What clattn__params says of each struct, and what every OpenCL device takes. */
+#define ROLE(id, entry, params, buffers)                                                                                 \
+    _Static_assert(offsetof(params, groups) == offsetof(clattn__params, groups) &&                                       \
+                       offsetof(params, step) == offsetof(clattn__params, step) &&                                       \
+                       offsetof(params, base) == offsetof(clattn__params, base) &&                                       \
+                       sizeof(params) + PARAMS_BUFFERS * 8 <= 1024,                                                      \
+                   #params);
+#include "../kernels/roles.def"
+#undef ROLE
+
 const clattn__role_info clattn__roles[CLATTN__ROLE_COUNT] = {
 #define B(name) #name,
 #define ROLE(id, entry, params, buffers)                                                                                 \

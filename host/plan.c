@@ -30,7 +30,7 @@ clattn_status clattn__plan_output(clattn_plan *plan, clattn_tensor_id id, const 
 
 clattn__operand clattn__plan_operand(const clattn_plan *plan, clattn_tensor_id id) {
     clattn__operand operand = {.view = plan->tensors[id]};
-    if (operand.view.dtype != CLATTN_ABSENT) operand.place = (clattn__place){CLATTN__IN_TENSOR, id, 0};
+    if (operand.view.dtype != CLATTN_ABSENT) operand.place = (clattn__place){CLATTN__IN_TENSOR, id, 0, clattn__dtype_size(operand.view.dtype)};
     return operand;
 }
 
@@ -41,7 +41,7 @@ clattn_status clattn__plan_scratch(clattn_plan *plan, clattn_tensor packed, clat
     if (bytes > ((size_t)1 << 62) - offset)
         return clattn__fail(plan->context, CLATTN_ERROR_OVERFLOW, "workspace: %zu + %zu bytes are more than an index holds",
                             offset, bytes);
-    *operand = (clattn__operand){packed, {CLATTN__IN_WORKSPACE, CLATTN_TENSOR_WORKSPACE, offset}};
+    *operand = (clattn__operand){packed, {CLATTN__IN_WORKSPACE, CLATTN_TENSOR_WORKSPACE, offset, clattn__dtype_size(packed.dtype)}};
     plan->workspace_bytes = offset + bytes;
     return CLATTN_OK;
 }
@@ -185,8 +185,6 @@ static clattn_status plan_create(clattn_context *context, const clattn__operator
     return CLATTN_OK;
 }
 
-#define OPERATORS(X) X(attention) X(project_qkv) X(mha) X(recurrence)
-
 #define X(op)                                                                                                            \
     clattn_status clattn_plan_create_##op(clattn_context *context, const clattn_##op##_desc *desc, clattn_plan **plan) { \
         return plan_create(context, &clattn__operator_##op, desc, false, plan);                                         \
@@ -205,7 +203,7 @@ static clattn_status plan_create(clattn_context *context, const clattn__operator
         if (status == CLATTN_OK || plan) clattn_plan_destroy(plan);                                                      \
         return status;                                                                                                   \
     }
-OPERATORS(X)
+CLATTN__OPERATORS(X)
 #undef X
 
 /* ---- questions ----------------------------------------------------------------------------------------------------- */

@@ -73,7 +73,7 @@ static void run_repeated(clattn__native_kernel *kernel, void *const *buffers, co
     {
         clattn__params params = step->params;
         for (i64 n = 0; n < step->repeat; n++) {
-            params.recurrence.step = n;
+            params.step = n;
             kernel(buffers, &params, omp_get_thread_num(), omp_get_num_threads());
 #pragma omp barrier
         }
@@ -82,7 +82,7 @@ static void run_repeated(clattn__native_kernel *kernel, void *const *buffers, co
     (void)threads;
     clattn__params params = step->params;
     for (i64 n = 0; n < step->repeat; n++) {
-        params.recurrence.step = n;
+        params.step = n;
         kernel(buffers, &params, 0, 1);
     }
 #endif
