@@ -19,7 +19,12 @@ static clattn_status load(clattn_context *context, clattn__opencl_api *api) {
 /* Hand a loaded table and a retained cl_context to the context, or give both back. */
 static clattn_status adopt(clattn_context *context, clattn__opencl_api *api, cl_device_id device, cl_context cl) {
     clattn__opencl *state = calloc(1, sizeof *state);
-    if (!state || pthread_mutex_init(&state->lock, NULL) != 0) {
+    bool made = state && pthread_mutex_init(&state->build_lock, NULL) == 0;
+    if (made && pthread_mutex_init(&state->queue_lock, NULL) != 0) {
+        pthread_mutex_destroy(&state->build_lock);
+        made = false;
+    }
+    if (!made) {
         free(state);
         api->ReleaseContext(cl);
         clattn__opencl_unload(api);

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Tensors whose byte ranges overlap (q, k and v inside one packed array) are one region, and a region is one buffer: nothing is
- * copied twice, and no two memory objects share host memory. On a CPU device the buffer is the host memory itself; elsewhere
+ * copied twice, and no two memory objects of a run share host memory. On a CPU device the buffer is the host memory itself; elsewhere
  * inputs are copied to a buffer that the plan keeps and outputs back, element by element where they have gaps: what lies in the
  * gaps belongs to the caller.
  */
@@ -196,10 +196,10 @@ static clattn_status download_outputs(host_run *run) {
 static clattn_status own_queue(clattn_context *context, cl_command_queue *queue) {
     clattn__opencl *cl = clattn__opencl_of(context);
     cl_int code = CL_SUCCESS;
-    pthread_mutex_lock(&cl->lock);
+    pthread_mutex_lock(&cl->queue_lock);
     if (!cl->queue) cl->queue = cl->api.CreateCommandQueue(cl->cl, cl->device, 0, &code);
     *queue = cl->queue;
-    pthread_mutex_unlock(&cl->lock);
+    pthread_mutex_unlock(&cl->queue_lock);
     return *queue ? CLATTN_OK : clattn__opencl_fail(context, "clCreateCommandQueue", code);
 }
 

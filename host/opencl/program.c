@@ -64,7 +64,7 @@ static clattn_status build_program(clattn_context *context, const char *path, co
     return CLATTN_OK;
 }
 
-/* Find or build, under cl->lock: two threads that want the same program build it once. On success *options is the cache's. */
+/* Find or build, under cl->build_lock: two threads that want the same program build it once. On success *options is the cache's. */
 static clattn_status find_program(clattn_context *context, const char *path, char **options, cl_program *program) {
     clattn__opencl *cl = clattn__opencl_of(context);
     for (cached_program *p = cl->programs; p; p = p->next) {
@@ -130,9 +130,9 @@ clattn_status clattn__opencl_kernel(clattn_context *context, const clattn__step 
         return clattn__fail(context, CLATTN_ERROR_MEMORY, "no memory for the build options of %s", row->name);
     }
     cl_program program = NULL;
-    pthread_mutex_lock(&cl->lock);
+    pthread_mutex_lock(&cl->build_lock);
     clattn_status status = find_program(context, row->source, &options.data, &program);
-    pthread_mutex_unlock(&cl->lock);
+    pthread_mutex_unlock(&cl->build_lock);
     clattn__text_free(&options);
     if (status != CLATTN_OK) return status;
 
