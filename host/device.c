@@ -153,7 +153,6 @@ static clattn_status open_cpu(clattn_context *context) {
 }
 
 static clattn_status open_searched(clattn_context *context, const wish *wish, clattn__device *devices, size_t count) {
-    if (wish->kind == WISH_CPU) return open_cpu(context);
     list_problems(context, devices, count);
     if (wish->kind == WISH_OPENCL) return open_best(context, devices, count, CLATTN_DEVICE_OPENCL_CPU);
     clattn_status status = open_best(context, devices, count, CLATTN_DEVICE_OPENCL_GPU);
@@ -179,27 +178,31 @@ static clattn_status no_such_device(clattn_context *context, const char *asked, 
     return status;
 }
 
-static clattn_status open_wish(clattn_context *context, const char *asked, const wish *wish) {
+/* Wishes that name a device, or a kind of which there is one. */
+static clattn_status open_named(clattn_context *context, const wish *wish) {
     const char *suffix = wish->suffix[0] ? wish->suffix : NULL;
-    clattn_status status;
-    if (wish->kind == WISH_NATIVE && !suffix) {
-        status = clattn__native_open(context, NULL);
-    } else if (wish->kind == WISH_REFERENCE) {
-        status = clattn__reference_open(context);
-    } else {
-        clattn__device *devices = NULL;
-        size_t count = 0;
-        status = list_all(&devices, &count);
-        if (status != CLATTN_OK) return status;
-        if (wish->kind == WISH_NATIVE)
-            status = clattn__native_open(context, suffix);
-        else if (wish->kind == WISH_OPENCL_EXACT)
-            status = clattn__opencl_open(context, wish->platform, wish->device, suffix);
-        else
-            status = open_searched(context, wish, devices, count);
-        if (status == CLATTN_ERROR_DEVICE) status = no_such_device(context, asked, devices, count);
-        free(devices);
+    switch (wish->kind) {
+    case WISH_CPU: return open_cpu(context);
+    case WISH_NATIVE: return clattn__native_open(context, suffix);
+    case WISH_REFERENCE: return clattn__reference_open(context);
+    case WISH_OPENCL_EXACT: return clattn__opencl_open(context, wish->platform, wish->device, suffix);
+    case WISH_AUTO:
+    case WISH_GPU:
+    case WISH_OPENCL: break;
     }
+    return CLATTN_ERROR_INTERNAL;
+}
+
+/* OpenCL's platforms are asked only in a search and after a failure: that takes tens of milliseconds. */
+static clattn_status open_wish(clattn_context *context, const char *asked, const wish *wish) {
+    const bool search = wish->kind == WISH_AUTO || wish->kind == WISH_GPU || wish->kind == WISH_OPENCL;
+    clattn__device *devices = NULL;
+    size_t count = 0;
+    clattn_status status = search ? list_all(&devices, &count) : open_named(context, wish);
+    if (search && status == CLATTN_OK) status = open_searched(context, wish, devices, count);
+    if (status == CLATTN_ERROR_DEVICE && (devices || list_all(&devices, &count) == CLATTN_OK))
+        status = no_such_device(context, asked, devices, count);
+    free(devices);
     if (status == CLATTN_OK && !context->why.length) clattn__text_add(&context->why, "%s: asked for\n", context->device.info.id);
     return status;
 }
