@@ -81,20 +81,19 @@ static recurrence_params make_params(const clattn_recurrence_desc *d, const recu
 }
 
 /* One launch a step spreads each step over the device and pays a launch for it; one kernel that loops inside keeps to one
- * work-group a batch member. Natively a "launch" is a barrier between threads. */
+ * work-group a batch member. Natively a "launch" is a barrier between threads. The batch has no say: the two sum in different
+ * orders, and a sample alone must give what it gives in a batch. */
 static bool choose_persistent(clattn_plan *plan, const clattn_recurrence_desc *d) {
-    const clattn_device_info *device = &plan->context->device.info;
     if (d->persistent) {
         clattn__text_add(&plan->why, "%s: asked for\n", d->persistent == 1 ? "persistent" : "loop");
         return d->persistent == 1;
     }
-    const bool many = (uint64_t)d->x.size[0] >= device->compute_units;
-    const bool persistent = device->kind == CLATTN_DEVICE_OPENCL_CPU || (device->kind == CLATTN_DEVICE_OPENCL_GPU && many);
+    const clattn_device_kind kind = plan->context->device.info.kind;
+    const bool persistent = kind == CLATTN_DEVICE_OPENCL_CPU;
     clattn__text_add(&plan->why, "%s: %s\n", persistent ? "persistent" : "loop",
-                     device->kind == CLATTN_DEVICE_NATIVE       ? "a step ends with a barrier of threads, not with a launch"
-                     : device->kind == CLATTN_DEVICE_OPENCL_CPU ? "a launch costs an OpenCL CPU device more than a step's work"
-                     : many                                     ? "the batch has a member for every compute unit"
-                                                                : "the batch has fewer members than the device has compute units");
+                     persistent                     ? "a launch costs an OpenCL CPU device more than a step's work"
+                     : kind == CLATTN_DEVICE_NATIVE ? "a step ends with a barrier of threads, not with a launch"
+                                                    : "each step is spread over the device");
     return persistent;
 }
 
