@@ -82,6 +82,9 @@ static clattn_status narrow_family(clattn_context *context, const char *family, 
     device->has_cpu_family = cpu;
     device->has_gpu_family = !cpu;
     device->has_clblast = clblast;
+    /* The id opens the same again. */
+    const size_t length = strlen(device->info.id);
+    snprintf(device->info.id + length, sizeof device->info.id - length, ":%s", family);
     return CLATTN_OK;
 }
 
