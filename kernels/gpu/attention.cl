@@ -24,16 +24,17 @@
 #endif
 #define TILE_M TILE_Q
 #define TILE_N TILE_KV
+#define MOST_SLOTS MAX(MAX(TILE_SLOTS(TILE_Q, TILE_K), TILE_SLOTS(TILE_KV, TILE_K)), TILE_SLOTS(VALUE_DIM_MAX, TILE_J))
+#define MOST_COLUMNS MAX(TILE_COLUMNS(TILE_KV), TILE_COLUMNS(VALUE_DIM_MAX))
 #include "heads.h"
 #include "tile.h"
 
-#define KEY_VECTORS (TILE_KV / 4 / ACROSS)
-#define VALUE_VECTORS (VALUE_DIM_MAX / 4 / ACROSS)
+#define KEY_VECTORS TILE_COLUMNS(TILE_KV)
+#define VALUE_VECTORS TILE_COLUMNS(VALUE_DIM_MAX)
 #if VALUE_DIM_MAX % (4 * ACROSS) || TILE_KV % TILE_J
 #error "work-items share value_dim evenly, and TILE_J divides TILE_KV"
 #endif
 
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define Q_VECTORS TILE_VECTORS(TILE_Q, TILE_K)
 #define BUFFER_VECTORS                                                                                                   \
     MAX(MAX(Q_VECTORS + TILE_VECTORS(TILE_KV, TILE_K), TILE_VECTORS(VALUE_DIM_MAX, TILE_J)), (TILE_Q * ACROSS + 3) / 4)
@@ -185,7 +186,7 @@ KERNEL void attention(const global float *q, const global float *k, const global
         const i64 i = (tiles_i - 1 - group % tiles_i) * TILE_Q;
         const head at = head_at(&p, group / tiles_i);
         const i64 end = live_keys_of_tile(&p, i, TILE_Q), whole = live_keys(&p, i);
-        const operand queries = operand_of(q + offset_of(p.q, at.b, at.h, i, 0), p.q.l, p.q.d, p.len_q - i);
+        const operand queries = operand_of(q + offset_of(p.q, at.b, at.h, i, 0), p.q.l, p.q.d, p.len_q - i, true);
         rows_state rows;
         clear(rows.acc, REG_M * VALUE_VECTORS);
         for (int r = 0; r < REG_M; r++) {
@@ -193,8 +194,8 @@ KERNEL void attention(const global float *q, const global float *k, const global
             rows.sum[r] = 0.0f;
         }
         for (i64 j = 0; j < end; j += TILE_KV) {
-            const operand keys = operand_of(k + offset_of(p.k, at.b, at.g, j, 0), p.k.l, p.k.d, end - j);
-            const operand values = operand_of(v + offset_of(p.v, at.b, at.g, j, 0), p.v.d, p.v.l, p.value_dim);
+            const operand keys = operand_of(k + offset_of(p.k, at.b, at.g, j, 0), p.k.l, p.k.d, end - j, true);
+            const operand values = operand_of(v + offset_of(p.v, at.b, at.g, j, 0), p.v.d, p.v.l, p.value_dim, false);
             const int count = clamp_to_tile(end - j, TILE_KV);
             float4 scores[REG_M * KEY_VECTORS];
             int live[REG_M];

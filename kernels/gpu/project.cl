@@ -10,11 +10,11 @@
  */
 #include "tile.h"
 
-#define VECTORS (TILE_N / 4 / ACROSS)
+#define VECTORS TILE_COLUMNS(TILE_N)
 
 /* Row m of the flattened batch is row m % len of member m / len. */
 INLINE operand rows_of_x(const project_params *p, const global float *x, i64 m) {
-    operand rows = operand_of(x + m / p->len * p->x.b + m % p->len * p->x.l, p->x.l, p->x.d, p->batch * p->len - m);
+    operand rows = operand_of(x + m / p->len * p->x.b + m % p->len * p->x.l, p->x.l, p->x.d, p->batch * p->len - m, true);
     rows.first = m % p->len;
     rows.period = p->len;
     rows.jump = p->batch > 1 ? p->x.b - p->len * p->x.l : 0;
@@ -80,7 +80,7 @@ KERNEL void project(const global float *x, const global float *w, const global f
     y += p.base[4];
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         const i64 n = group % tiles_n * TILE_N, m = group / tiles_n * TILE_M;
-        const operand columns = operand_of(w + n * p.w.d, p.w.d, p.w.l, p.columns - n);
+        const operand columns = operand_of(w + n * p.w.d, p.w.d, p.w.l, p.columns - n, p.w.l <= p.w.d);
         product(acc, tile_x, tile_w, rows_of_x(&p, x, m), columns, p.depth);
         write_tile(&p, bias, residual, y, m, n, acc);
     }

@@ -11,7 +11,7 @@
 #include "heads.h"
 #include "tile.h"
 
-#define VECTORS (TILE_N / 4 / ACROSS)
+#define VECTORS TILE_COLUMNS(TILE_N)
 
 INLINE void write_scores(const attention_params *p, global float *scores, head at, i64 i, i64 j, const float4 *acc) {
     UNROLL for (int r = 0; r < REG_M; r++) {
@@ -35,8 +35,8 @@ KERNEL void scores(const global float *q, const global float *k, global float *s
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         const i64 j = group % tiles_j * TILE_N, i = group / tiles_j % tiles_i * TILE_M;
         const head at = head_at(&p, group / tiles_j / tiles_i);
-        const operand rows = operand_of(q + offset_of(p.q, at.b, at.h, i, 0), p.q.l, p.q.d, p.len_q - i);
-        const operand columns = operand_of(k + offset_of(p.k, at.b, at.g, j, 0), p.k.l, p.k.d, p.len_kv - j);
+        const operand rows = operand_of(q + offset_of(p.q, at.b, at.h, i, 0), p.q.l, p.q.d, p.len_q - i, true);
+        const operand columns = operand_of(k + offset_of(p.k, at.b, at.g, j, 0), p.k.l, p.k.d, p.len_kv - j, true);
         product(acc, tile_q, tile_k, rows, columns, p.head_dim);
         write_scores(&p, scores, at, i, j, acc);
     }

@@ -35,18 +35,31 @@
 #define TILE_VECTORS(rows, depth) (TILE_LINE(rows) * (depth) / 4)
 /* Elements of a tile that one work-item moves. */
 #define TILE_SLOTS(rows, depth) ((rows) * (depth) / WORK_GROUP)
+/* float4 of a line of `columns` that one work-item multiplies. */
+#define TILE_COLUMNS(columns) ((columns) / 4 / ACROSS)
 
-/* An operand from the first row of a tile on. Memory may hold its rows in periods: after `period` of them, counted from
- * `first` before this tile's, the address jumps by `jump` more. */
+/* The most of each that a kernel asks for; one with further tiles says so before it includes this. */
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#ifndef MOST_SLOTS
+#define MOST_SLOTS MAX(TILE_SLOTS(TILE_M, TILE_K), TILE_SLOTS(TILE_N, TILE_K))
+#endif
+#ifndef MOST_COLUMNS
+#define MOST_COLUMNS TILE_COLUMNS(TILE_N)
+#endif
+
+/* An operand from the first row of a tile on. Work-items load it side by side along the depth or along the rows, which should be
+ * where its stride is 1: one way, known when the kernel is compiled, costs fewer registers than both. Memory may hold the rows in
+ * periods: after `period` of them, counted from `first` before this tile's, the address jumps by `jump` more. */
 typedef struct operand {
     const global float *at;
     i64 row, depth; /* strides */
     i64 rows;       /* that exist from here on */
+    bool along_depth;
     i64 first, period, jump;
 } operand;
 
-INLINE operand operand_of(const global float *at, i64 row_stride, i64 depth_stride, i64 rows) {
-    const operand plain = {at, row_stride, depth_stride, rows, 0, 1, 0};
+INLINE operand operand_of(const global float *at, i64 row_stride, i64 depth_stride, i64 rows, bool along_depth) {
+    const operand plain = {at, row_stride, depth_stride, rows, along_depth, 0, 1, 0};
     return plain;
 }
 
@@ -62,67 +75,75 @@ INLINE int movers_along(int extent) {
     return wanted < WORK_GROUP ? wanted : WORK_GROUP;
 }
 
-/* The work-item's share of a slow x fast tile that lies whole in memory. */
-INLINE void fetch_whole(float *slots, const global float *from, i64 slow_stride, i64 fast_stride, int slow, int fast) {
-    const int movers = movers_along(fast), lines = WORK_GROUP / movers, item = (int)get_local_id(0);
-    const global float *at = from + item / movers * slow_stride + item % movers * fast_stride;
-    UNROLL for (int s = 0; s < slow; s += lines) {
-        UNROLL for (int f = 0; f < fast; f += movers) *slots++ = at[s * slow_stride + f * fast_stride];
+/* How work-items walk a slow x fast tile: `movers` of them side by side along the fast extent and `lines` below one another,
+ * so that slot n is `per_line` to a line. */
+typedef struct walk {
+    int movers, lines, per_line, count;
+    int mover, line; /* where this work-item begins */
+} walk;
+
+INLINE walk walk_of(int slow, int fast) {
+    walk w;
+    w.movers = movers_along(fast);
+    w.lines = WORK_GROUP / w.movers;
+    w.per_line = fast / w.movers;
+    w.count = TILE_SLOTS(slow, fast);
+    w.mover = (int)get_local_id(0) % w.movers;
+    w.line = (int)get_local_id(0) / w.movers;
+    return w;
+}
+
+/* Fill the slots; unless the tile is `whole`, what lies past a limit is 0 and not read. Addresses are stepped, not multiplied
+ * out: the offsets of all slots, loop-invariant as they are, would fill the registers. */
+INLINE void fetch_walk(float *slots, const global float *from, i64 slow_stride, i64 fast_stride, walk w, bool whole,
+                       int slow_limit, int fast_limit) {
+    const i64 next_mover = w.movers * fast_stride, next_line = w.lines * slow_stride - (w.per_line - 1) * next_mover;
+    const global float *at = from + w.line * slow_stride + w.mover * fast_stride;
+    EACH(n, w.count, MOST_SLOTS) {
+        const int line = w.line + n / w.per_line * w.lines, mover = w.mover + n % w.per_line * w.movers;
+        slots[n] = whole || (line < slow_limit && mover < fast_limit) ? *at : 0.0f;
+        at += (n + 1) % w.per_line ? next_mover : next_line;
     }
 }
 
-/* The same at an edge, or where rows jump: what does not exist is 0 and not read. */
-INLINE void fetch_edge(float *slots, operand from, int rows, int depth, int depth_limit, bool along_depth) {
-    const int fast = along_depth ? depth : rows, slow = along_depth ? rows : depth;
-    const int movers = movers_along(fast), lines = WORK_GROUP / movers, item = (int)get_local_id(0);
-    UNROLL for (int s = 0; s < slow; s += lines) {
-        UNROLL for (int f = 0; f < fast; f += movers) {
-            const int row = along_depth ? s + item / movers : f + item % movers;
-            const int k = along_depth ? f + item % movers : s + item / movers;
-            float value = 0.0f;
-            if (row < from.rows && k < depth_limit) {
-                const i64 jumps = from.jump ? (from.first + row) / from.period : 0;
-                value = from.at[row * from.row + k * from.depth + jumps * from.jump];
-            }
-            *slots++ = value;
-        }
+/* fetch_walk along the depth of an operand whose rows jump. */
+INLINE void fetch_jumping(float *slots, operand from, walk w, int row_limit, int depth_limit) {
+    EACH(n, w.count, MOST_SLOTS) {
+        const int row = w.line + n / w.per_line * w.lines, k = w.mover + n % w.per_line * w.movers;
+        const i64 jumped = (from.first + row) / from.period * from.jump;
+        slots[n] = row < row_limit && k < depth_limit ? from.at[row * from.row + jumped + k * from.depth] : 0.0f;
     }
 }
 
-/* Work-items stand along the smaller stride: packed memory is read in whole lines whichever way the matrix lies. */
-INLINE bool along_depth(operand matrix) { return matrix.depth <= matrix.row; }
+INLINE void store_walk(local float *tile, const float *slots, int slow_stride, int fast_stride, walk w) {
+    local float *at = tile + w.line * slow_stride + w.mover * fast_stride;
+    EACH(n, w.count, MOST_SLOTS)
+    at[n / w.per_line * w.lines * slow_stride + n % w.per_line * w.movers * fast_stride] = slots[n];
+}
 
 /* Load the work-item's share of the tile that begins at depth k; only `depth_left` lines of it exist. */
 INLINE void tile_fetch(float *slots, operand from, i64 k, i64 depth_left, int rows, int depth) {
-    const bool whole = from.rows >= rows && depth_left >= depth && (from.jump == 0 || from.first + rows <= from.period);
+    const int row_limit = clamp_to_tile(from.rows, rows), depth_limit = clamp_to_tile(depth_left, depth);
+    const bool whole = row_limit == rows && depth_limit == depth;
     from.at += k * from.depth;
-    if (along_depth(from)) {
-        if (whole)
-            fetch_whole(slots, from.at, from.row, from.depth, rows, depth);
-        else
-            fetch_edge(slots, from, rows, depth, clamp_to_tile(depth_left, depth), true);
-    } else {
-        if (whole)
-            fetch_whole(slots, from.at, from.depth, from.row, depth, rows);
-        else
-            fetch_edge(slots, from, rows, depth, clamp_to_tile(depth_left, depth), false);
-    }
-}
-
-INLINE void store_walk(local float *tile, const float *slots, int slow_stride, int fast_stride, int slow, int fast) {
-    const int movers = movers_along(fast), lines = WORK_GROUP / movers, item = (int)get_local_id(0);
-    local float *at = tile + item / movers * slow_stride + item % movers * fast_stride;
-    UNROLL for (int s = 0; s < slow; s += lines) {
-        UNROLL for (int f = 0; f < fast; f += movers) at[s * slow_stride + f * fast_stride] = *slots++;
-    }
+    if (from.jump != 0 && from.first + rows > from.period)
+        fetch_jumping(slots, from, walk_of(rows, depth), row_limit, depth_limit);
+    else if (from.along_depth && whole)
+        fetch_walk(slots, from.at, from.row, from.depth, walk_of(rows, depth), true, rows, depth);
+    else if (from.along_depth)
+        fetch_walk(slots, from.at, from.row, from.depth, walk_of(rows, depth), false, row_limit, depth_limit);
+    else if (whole)
+        fetch_walk(slots, from.at, from.depth, from.row, walk_of(depth, rows), true, depth, rows);
+    else
+        fetch_walk(slots, from.at, from.depth, from.row, walk_of(depth, rows), false, depth_limit, row_limit);
 }
 
 /* Put what tile_fetch loaded of the same operand into the tile. */
 INLINE void tile_store(local float4 *tile, const float *slots, operand from, int rows, int depth) {
-    if (along_depth(from))
-        store_walk((local float *)tile, slots, 1, TILE_LINE(rows), rows, depth);
+    if (from.along_depth)
+        store_walk((local float *)tile, slots, 1, TILE_LINE(rows), walk_of(rows, depth));
     else
-        store_walk((local float *)tile, slots, TILE_LINE(rows), 1, depth, rows);
+        store_walk((local float *)tile, slots, TILE_LINE(rows), 1, walk_of(depth, rows));
 }
 
 /* The work-item's REG_M rows of line k of A's tile. */
@@ -143,12 +164,12 @@ INLINE void read_rows(float *rows, const local float4 *tile, int k) {
 
 /* acc[r][c] += sum over k < depth of A[k][row r] * B[k][column float4 c], in the order of k. */
 INLINE void tile_multiply(float4 *acc, const local float4 *a, const local float4 *b, int columns, int depth) {
-    const int vectors = columns / 4 / ACROSS;
+    const int vectors = TILE_COLUMNS(columns);
 #pragma unroll 4
     for (int k = 0; k < depth; k++) {
         float a_k[REG_M];
         read_rows(a_k, a, k);
-        UNROLL for (int c = 0; c < vectors; c++) {
+        EACH(c, vectors, MOST_COLUMNS) {
             const float4 b_k = b[k * TILE_LINE(columns) / 4 + c * ACROSS + item_column()];
             UNROLL for (int r = 0; r < REG_M; r++) acc[r * vectors + c] += a_k[r] * b_k;
         }
@@ -158,11 +179,11 @@ INLINE void tile_multiply(float4 *acc, const local float4 *a, const local float4
 /* tile_multiply where row r ends before k = live[r]. A dead product is left out, not multiplied by 0: B may be NaN there. */
 INLINE void tile_multiply_live(float4 *acc, const local float4 *a, const local float4 *b, int columns, int depth,
                                const int *live) {
-    const int vectors = columns / 4 / ACROSS;
+    const int vectors = TILE_COLUMNS(columns);
     for (int k = 0; k < depth; k++) {
         float a_k[REG_M];
         read_rows(a_k, a, k);
-        UNROLL for (int c = 0; c < vectors; c++) {
+        EACH(c, vectors, MOST_COLUMNS) {
             const float4 b_k = b[k * TILE_LINE(columns) / 4 + c * ACROSS + item_column()];
             UNROLL for (int r = 0; r < REG_M; r++)
                 if (k < live[r]) acc[r * vectors + c] += a_k[r] * b_k;
@@ -171,13 +192,13 @@ INLINE void tile_multiply_live(float4 *acc, const local float4 *a, const local f
 }
 
 INLINE void clear(float4 *acc, int count) {
-    UNROLL for (int n = 0; n < count; n++) acc[n] = 0.0f;
+    EACH(n, count, REG_M *MOST_COLUMNS) acc[n] = 0.0f;
 }
 
 /* acc = the work-item's part of the TILE_M x TILE_N product, summed in the order of k. Begins with the tiles free, and ends so. */
 INLINE void product(float4 *acc, local float4 *tile_a, local float4 *tile_b, operand a, operand b, i64 depth) {
     float slots_a[TILE_SLOTS(TILE_M, TILE_K)], slots_b[TILE_SLOTS(TILE_N, TILE_K)];
-    clear(acc, REG_M * TILE_N / 4 / ACROSS);
+    clear(acc, REG_M * TILE_COLUMNS(TILE_N));
     for (i64 k = 0; k < depth + TILE_K; k += TILE_K) {
         const bool more = k < depth;
         if (more) {
