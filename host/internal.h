@@ -259,18 +259,17 @@ clattn_status clattn__read_struct(clattn_context *, const char *name, void *to, 
 clattn_status clattn__write_struct(clattn_context *, const char *name, void *to, const void *from, size_t known);
 /* The names in a list of arguments: each tensor of the plan once. ids points at the first id, the others id_stride bytes on. */
 clattn_status clattn__plan_check_names(const clattn_plan *, const clattn_tensor_id *ids, size_t count, size_t id_stride);
-/* What an argument must hold; the workspace is a tensor like the others. */
-clattn_tensor clattn__plan_arg_view(const clattn_plan *, clattn_tensor_id);
-/* Whether runs write it: an output, or the workspace. */
-bool clattn__plan_writes(const clattn_plan *, clattn_tensor_id);
-/* Where an argument lies: at an address of the host, or at that offset in the memory object `root`. */
-typedef struct clattn__location {
-    clattn_tensor_id id;
-    const void *root, *address;
-} clattn__location;
+/* The view of a tensor; of the workspace as a tensor like the others. */
+clattn_tensor clattn__plan_view(const clattn_plan *, clattn_tensor_id);
 
-/* Outputs and workspace share no element with another argument (ALIAS). */
-clattn_status clattn__plan_check_alias(const clattn_plan *, const clattn__location *args, size_t count);
+/* Where a tensor lies in the memory that `object` stands for: NULL is the host's; in others an address is an offset. */
+typedef struct clattn__binding {
+    clattn_tensor_id id;
+    const void *object, *address;
+} clattn__binding;
+
+/* No output, and not the workspace, shares an element with another tensor (ERROR_ALIAS). */
+clattn_status clattn__plan_check_alias(const clattn_plan *, const clattn__binding *, size_t count);
 /* Give *workspace the plan's own host memory if it is NULL and some is needed. */
 clattn_status clattn__plan_own_workspace(clattn_plan *, void **workspace);
 

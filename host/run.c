@@ -26,31 +26,6 @@ clattn_status clattn__plan_check_names(const clattn_plan *plan, const clattn_ten
     return CLATTN_OK;
 }
 
-clattn_tensor clattn__plan_arg_view(const clattn_plan *plan, clattn_tensor_id id) {
-    if (id != CLATTN_TENSOR_WORKSPACE) return plan->tensors[id];
-    return clattn_tensor_matrix(CLATTN_F32, 1, (int64_t)(plan->workspace_bytes / sizeof(float)));
-}
-
-bool clattn__plan_writes(const clattn_plan *plan, clattn_tensor_id id) {
-    return plan->is_output[id] || id == CLATTN_TENSOR_WORKSPACE;
-}
-
-clattn_status clattn__plan_check_alias(const clattn_plan *plan, const clattn__location *args, size_t count) {
-    for (size_t a = 0; a < count; a++) {
-        if (!clattn__plan_writes(plan, args[a].id)) continue;
-        const clattn_tensor view = clattn__plan_arg_view(plan, args[a].id);
-        for (size_t b = 0; b < count; b++) {
-            const clattn_tensor other = clattn__plan_arg_view(plan, args[b].id);
-            if (a == b || args[a].root != args[b].root) continue;
-            if (clattn__tensors_share(&view, args[a].address, &other, args[b].address))
-                return clattn__fail(plan->context, CLATTN_ERROR_ALIAS, "%s at %p overlaps %s at %p%s",
-                                    clattn_tensor_name(args[a].id), args[a].address, clattn_tensor_name(args[b].id),
-                                    args[b].address, args[a].root ? " of one buffer" : "");
-        }
-    }
-    return CLATTN_OK;
-}
-
 static clattn_status check_memory(const clattn_plan *plan, const clattn_arg *arg) {
     const char *name = clattn_tensor_name(arg->id);
     const bool workspace = arg->id == CLATTN_TENSOR_WORKSPACE;
@@ -69,14 +44,37 @@ static clattn_status check_memory(const clattn_plan *plan, const clattn_arg *arg
     return CLATTN_OK;
 }
 
+clattn_tensor clattn__plan_view(const clattn_plan *plan, clattn_tensor_id id) {
+    if (id != CLATTN_TENSOR_WORKSPACE) return plan->tensors[id];
+    return clattn_tensor_matrix(CLATTN_F32, 1, (int64_t)(plan->workspace_bytes / sizeof(float)));
+}
+
+clattn_status clattn__plan_check_alias(const clattn_plan *plan, const clattn__binding *bindings, size_t count) {
+    for (size_t a = 0; a < count; a++) {
+        const clattn_tensor_id id = bindings[a].id;
+        const clattn_tensor view = clattn__plan_view(plan, id);
+        if (!plan->is_output[id] && id != CLATTN_TENSOR_WORKSPACE) continue;
+        for (size_t b = 0; b < count; b++) {
+            const clattn_tensor other = clattn__plan_view(plan, bindings[b].id);
+            if (a == b || bindings[a].object != bindings[b].object) continue;
+            if (clattn__tensors_share(&view, bindings[a].address, &other, bindings[b].address))
+                return clattn__fail(plan->context, CLATTN_ERROR_ALIAS, "%s at %#zx overlaps %s at %#zx", clattn_tensor_name(id),
+                                    (size_t)bindings[a].address, clattn_tensor_name(bindings[b].id),
+                                    (size_t)bindings[b].address);
+        }
+    }
+    return CLATTN_OK;
+}
+
 clattn_status clattn_plan_run(clattn_plan *plan, const clattn_arg *args, size_t count) {
     if (!plan) return CLATTN_ERROR_ARGUMENT;
     if (!args && count) return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "args is NULL, count is %zu", count);
     clattn_status status = clattn__plan_check_names(plan, count ? &args->id : NULL, count, sizeof *args);
     for (size_t n = 0; n < count && status == CLATTN_OK; n++) status = check_memory(plan, &args[n]);
-    clattn__location places[CLATTN_TENSOR_COUNT];
-    for (size_t n = 0; n < count && status == CLATTN_OK; n++) places[n] = (clattn__location){args[n].id, NULL, args[n].data};
-    if (status == CLATTN_OK) status = clattn__plan_check_alias(plan, places, count);
+    if (status != CLATTN_OK) return status;
+    clattn__binding bindings[CLATTN_TENSOR_COUNT] = {{0}};
+    for (size_t n = 0; n < count; n++) bindings[n] = (clattn__binding){args[n].id, NULL, args[n].data};
+    status = clattn__plan_check_alias(plan, bindings, count);
     if (status != CLATTN_OK) return status;
 
     void *tensors[CLATTN_TENSOR_COUNT] = {NULL};

@@ -33,7 +33,8 @@ static clattn_status adopt(clattn_context *context, clattn__opencl_api *api, cl_
     state->api = *api;
     state->device = device;
     state->cl = cl;
-    state->in_place = context->device.has_cpu_family; /* asked for another family, a CPU device is treated as a GPU throughout */
+    state->in_place =
+        context->device.has_cpu_family; /* asked for another family, a CPU device is treated as a GPU throughout */
     context->state = state;
     context->backend = &clattn__backend_opencl;
     return CLATTN_OK;
@@ -57,8 +58,8 @@ static clattn_status find_device(clattn_context *context, const clattn__opencl_a
     if (code != CL_SUCCESS)
         status = clattn__fail(context, CLATTN_ERROR_DEVICE, "no OpenCL platform: %s (%d)", clattn__opencl_code(code), code);
     else if (platform < 0 || (cl_uint)platform >= platform_count)
-        status = clattn__fail(context, CLATTN_ERROR_DEVICE, "there is no OpenCL platform %d: they count %u, from 0",
-                              platform, platform_count);
+        status = clattn__fail(context, CLATTN_ERROR_DEVICE, "there is no OpenCL platform %d: they count %u, from 0", platform,
+                              platform_count);
     if (status == CLATTN_OK) {
         code = clattn__opencl_devices(api, platforms[platform], &devices, &device_count);
         if (code != CL_SUCCESS)
@@ -78,7 +79,8 @@ static clattn_status narrow_family(clattn_context *context, const char *family, 
     if (!family) return CLATTN_OK;
     const bool cpu = strcmp(family, "cpu") == 0, clblast = strcmp(family, "clblast") == 0;
     if (!cpu && !clblast && strcmp(family, "gpu") != 0)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "kernel family \"%s\" is not known; it is cpu, gpu or clblast", family);
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "kernel family \"%s\" is not known; it is cpu, gpu or clblast",
+                            family);
     device->has_cpu_family = cpu;
     device->has_gpu_family = !cpu;
     device->has_clblast = clblast;
@@ -142,7 +144,8 @@ static clattn_status check_member(clattn_context *context, const clattn__opencl_
     if (code == CL_SUCCESS && !devices) code = CL_OUT_OF_HOST_MEMORY;
     if (code == CL_SUCCESS) code = api->GetContextInfo(cl, CL_CONTEXT_DEVICES, size, devices, NULL);
     bool member = false;
-    for (size_t n = 0; code == CL_SUCCESS && n < size / sizeof *devices; n++) member |= is_or_descends_from(api, device, devices[n]);
+    for (size_t n = 0; code == CL_SUCCESS && n < size / sizeof *devices; n++)
+        member |= is_or_descends_from(api, device, devices[n]);
     free(devices);
     if (code != CL_SUCCESS) return clattn__opencl_fail(context, "clGetContextInfo", code);
     if (!member) return clattn__fail(context, CLATTN_ERROR_DEVICE, "the device is not one of the cl_context's");

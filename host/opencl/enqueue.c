@@ -25,14 +25,14 @@ static clattn_status check_queue(const clattn_plan *plan, cl_command_queue queue
 }
 
 /* A memory object as it concerns us; for a sub-buffer, where it lies in its parent. */
-typedef struct memory {
+typedef struct memory_info {
     cl_context context;
     cl_mem root;
     size_t size, offset;
     cl_mem_flags flags;
-} memory;
+} memory_info;
 
-static cl_int query_memory(const clattn__opencl_api *api, cl_mem mem, memory *out) {
+static cl_int query_memory(const clattn__opencl_api *api, cl_mem mem, memory_info *out) {
     cl_mem parent = NULL;
     cl_int code = api->GetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof out->context, &out->context, NULL);
     if (code == CL_SUCCESS) code = api->GetMemObjectInfo(mem, CL_MEM_SIZE, sizeof out->size, &out->size, NULL);
@@ -45,12 +45,12 @@ static cl_int query_memory(const clattn__opencl_api *api, cl_mem mem, memory *ou
 
 /* ---- arguments ----------------------------------------------------------------------------------------------------- */
 
-static clattn_status check_arg(const clattn_plan *plan, const clattn_cl_arg *arg, memory *found) {
+static clattn_status check_arg(const clattn_plan *plan, const clattn_cl_arg *arg, memory_info *found) {
     clattn__opencl *cl = clattn__opencl_of(plan->context);
     clattn_context *context = plan->context;
     const char *name = clattn_tensor_name(arg->id);
     const bool workspace = arg->id == CLATTN_TENSOR_WORKSPACE;
-    const clattn_tensor view = clattn__plan_arg_view(plan, arg->id);
+    const clattn_tensor view = clattn__plan_view(plan, arg->id);
     const size_t need = clattn__tensor_span(&view), unit = clattn__dtype_size(view.dtype);
     memset(found, 0, sizeof *found);
     if (!arg->mem && need == 0) return CLATTN_OK;
@@ -58,16 +58,19 @@ static clattn_status check_arg(const clattn_plan *plan, const clattn_cl_arg *arg
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: the buffer is NULL, the view needs %zu bytes", name, need);
     cl_int code = query_memory(&cl->api, arg->mem, found);
     if (code != CL_SUCCESS)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: this is no buffer: %s (%d)", name, clattn__opencl_code(code), code);
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: this is no buffer: %s (%d)", name, clattn__opencl_code(code),
+                            code);
     if (found->context != cl->cl)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: the buffer belongs to another cl_context than the plan's", name);
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: the buffer belongs to another cl_context than the plan's",
+                            name);
     if (arg->offset % unit)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: the offset %zu is not a multiple of %zu", name, arg->offset, unit);
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: the offset %zu is not a multiple of %zu", name, arg->offset,
+                            unit);
     if (arg->offset > found->size || found->size - arg->offset < need)
         return clattn__fail(context, workspace ? CLATTN_ERROR_WORKSPACE : CLATTN_ERROR_ARGUMENT,
                             "%s: the buffer has %zu bytes, the view needs %zu from offset %zu", name, found->size, need,
                             arg->offset);
-    if (clattn__plan_writes(plan, arg->id) && found->flags & CL_MEM_READ_ONLY)
+    if ((workspace || plan->is_output[arg->id]) && found->flags & CL_MEM_READ_ONLY)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: kernels write it, the buffer is CL_MEM_READ_ONLY", name);
     if (!plan->is_output[arg->id] && found->flags & CL_MEM_WRITE_ONLY)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: kernels read it, the buffer is CL_MEM_WRITE_ONLY", name);
@@ -76,18 +79,16 @@ static clattn_status check_arg(const clattn_plan *plan, const clattn_cl_arg *arg
 
 static clattn_status check_args(const clattn_plan *plan, const clattn_cl_arg *args, size_t count,
                                 clattn_cl_arg bound[CLATTN_TENSOR_COUNT]) {
-    clattn__location places[CLATTN_TENSOR_COUNT];
+    clattn__binding bindings[CLATTN_TENSOR_COUNT] = {{0}};
     if (!args && count) return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "args is NULL, count is %zu", count);
     clattn_status status = clattn__plan_check_names(plan, count ? &args->id : NULL, count, sizeof *args);
     for (size_t n = 0; n < count && status == CLATTN_OK; n++) {
-        memory found;
+        memory_info found;
         status = check_arg(plan, &args[n], &found);
-        places[n] = (clattn__location){args[n].id, found.root, (const void *)(uintptr_t)(found.offset + args[n].offset)};
+        bindings[n] = (clattn__binding){args[n].id, found.root, (const void *)(uintptr_t)(found.offset + args[n].offset)};
+        bound[args[n].id] = args[n];
     }
-    if (status == CLATTN_OK) status = clattn__plan_check_alias(plan, places, count);
-    if (status != CLATTN_OK) return status;
-    for (size_t n = 0; n < count; n++) bound[args[n].id] = args[n];
-    return CLATTN_OK;
+    return status == CLATTN_OK ? clattn__plan_check_alias(plan, bindings, count) : status;
 }
 
 /* ---- the plan's own workspace -------------------------------------------------------------------------------------- */

@@ -48,7 +48,7 @@ clattn_status clattn__opencl_own_workspace(clattn_plan *plan, clattn_cl_arg *bou
 
 /* ---- launches ------------------------------------------------------------------------------------------------------ */
 
-typedef struct chain {
+typedef struct launch_chain {
     clattn_plan *plan;
     const clattn_cl_arg *bound;
     cl_command_queue queue;
@@ -56,16 +56,16 @@ typedef struct chain {
     cl_uint wait_count; /* what the next launch waits for */
     const cl_event *wait_list;
     cl_event last;
-} chain;
+} launch_chain;
 
 /* Where the n-th buffer of a step begins: the memory object, and elements into it. */
-static clattn__matrix step_buffer(const chain *chain, const clattn__step *step, int n) {
+static clattn__matrix step_buffer(const launch_chain *chain, const clattn__step *step, int n) {
     const clattn__place *place = &step->buffers[n];
     const clattn_cl_arg *arg = &chain->bound[place->where == CLATTN__IN_WORKSPACE ? CLATTN_TENSOR_WORKSPACE : place->tensor];
     return (clattn__matrix){arg->mem, (arg->offset + place->offset) / place->element};
 }
 
-static void chain_advance(chain *chain, cl_event done) {
+static void chain_advance(launch_chain *chain, cl_event done) {
     clattn__opencl *cl = clattn__opencl_of(chain->plan->context);
     if (chain->last) cl->api.ReleaseEvent(chain->last);
     chain->last = done;
@@ -83,7 +83,7 @@ static void step_geometry(const clattn_context *context, const clattn__step *ste
     *global = (size_t)(groups * work_group);
 }
 
-static clattn_status set_buffers(const chain *chain, clattn__step *step) {
+static clattn_status set_buffers(const launch_chain *chain, clattn__step *step) {
     clattn_context *context = chain->plan->context;
     clattn__opencl *cl = clattn__opencl_of(context);
     for (int n = 0; n < clattn__roles[step->row->role].buffers; n++) {
@@ -96,7 +96,7 @@ static clattn_status set_buffers(const chain *chain, clattn__step *step) {
     return CLATTN_OK;
 }
 
-static clattn_status launch_kernel(chain *chain, clattn__step *step) {
+static clattn_status launch_kernel(launch_chain *chain, clattn__step *step) {
     clattn_context *context = chain->plan->context;
     clattn__opencl *cl = clattn__opencl_of(context);
     const clattn__role_info *role = &clattn__roles[step->row->role];
@@ -121,7 +121,7 @@ static clattn_status launch_kernel(chain *chain, clattn__step *step) {
 }
 
 /* CLBlast takes no wait list: a barrier holds its kernels back. */
-static clattn_status launch_clblast(chain *chain, const clattn__step *step) {
+static clattn_status launch_clblast(launch_chain *chain, const clattn__step *step) {
     clattn_context *context = chain->plan->context;
     clattn__opencl *cl = clattn__opencl_of(context);
     clattn__gemm gemm;
@@ -132,15 +132,15 @@ static clattn_status launch_clblast(chain *chain, const clattn__step *step) {
         if (code != CL_SUCCESS) return clattn__opencl_fail(context, "clEnqueueBarrierWithWaitList", code);
     }
     cl_event done = NULL;
-    int code = clattn__clblast_sgemm(&cl->clblast, chain->queue, &gemm, step_buffer(chain, step, 0), step_buffer(chain, step, 1),
-                                     step_buffer(chain, step, 4), &done);
+    int code = clattn__clblast_sgemm(&cl->clblast, chain->queue, &gemm, step_buffer(chain, step, 0),
+                                     step_buffer(chain, step, 1), step_buffer(chain, step, 4), &done);
     if (code != 0) return clattn__opencl_fail(context, "CLBlastSgemm", code);
     chain_advance(chain, done);
     return CLATTN_OK;
 }
 
 /* A plan of nothing (an empty output) still owes its caller an event. */
-static clattn_status launch_nothing(chain *chain) {
+static clattn_status launch_nothing(launch_chain *chain) {
     clattn__opencl *cl = clattn__opencl_of(chain->plan->context);
     cl_event done;
     cl_int code = cl->api.EnqueueMarkerWithWaitList(chain->queue, chain->wait_count, chain->wait_list, &done);
@@ -156,7 +156,7 @@ clattn_status clattn__opencl_launch(clattn_plan *plan, cl_command_queue queue, c
     *last = NULL;
     cl_int code = cl->api.GetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
     if (code != CL_SUCCESS) return clattn__opencl_fail(plan->context, "clGetCommandQueueInfo", code);
-    chain chain = {
+    launch_chain chain = {
         .plan = plan,
         .bound = bound,
         .queue = queue,

@@ -39,8 +39,10 @@ static clattn_status fail_build(clattn_context *context, cl_program program, con
     char *log = NULL;
     if (cl->api.GetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size) == CL_SUCCESS && size > 0)
         log = calloc(size + 1, 1);
-    if (log && cl->api.GetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, size, log, NULL) != CL_SUCCESS) log[0] = 0;
-    clattn_status status = clattn__fail(context, CLATTN_ERROR_BUILD, "%s does not build with %s: %s (%d)\n%s", source, options,
+    if (log && cl->api.GetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, size, log, NULL) != CL_SUCCESS)
+        log[0] = 0;
+    const clattn_status kind = code == CL_OUT_OF_HOST_MEMORY ? CLATTN_ERROR_MEMORY : CLATTN_ERROR_BUILD;
+    clattn_status status = clattn__fail(context, kind, "%s does not build with %s: %s (%d)\n%s", source, options,
                                         clattn__opencl_code(code), code, log && log[0] ? log : "(the driver gives no log)");
     free(log);
     return status;
@@ -108,8 +110,8 @@ static clattn_status check_limits(clattn_context *context, const clattn__row *ro
     const size_t wanted = (size_t)clattn__row_macro(row, "WORK_GROUP", 1);
     size_t work_group = 0;
     cl_ulong local = 0;
-    cl_int code = cl->api.GetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof work_group, &work_group,
-                                                 NULL);
+    cl_int code =
+        cl->api.GetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof work_group, &work_group, NULL);
     if (code == CL_SUCCESS)
         code = cl->api.GetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, NULL);
     if (code != CL_SUCCESS) return clattn__opencl_fail(context, "clGetKernelWorkGroupInfo", code);
