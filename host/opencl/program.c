@@ -57,9 +57,7 @@ static clattn_status build_program(clattn_context *context, const char *path, co
     if (!made) return clattn__opencl_fail(context, "clCreateProgramWithSource", code);
     code = cl->api.BuildProgram(made, 1, &cl->device, options, NULL, NULL);
     if (code != CL_SUCCESS) {
-        /* Out of memory is no fault of the kernel, which a failed build would leave out from now on. */
-        clattn_status status = code == CL_OUT_OF_HOST_MEMORY ? clattn__opencl_fail(context, "clBuildProgram", code)
-                                                             : fail_build(context, made, path, options, code);
+        clattn_status status = fail_build(context, made, path, options, code);
         cl->api.ReleaseProgram(made);
         return status;
     }
