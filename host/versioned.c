@@ -19,7 +19,7 @@ static clattn_status check_size(clattn_context *context, const char *name, const
 }
 
 clattn_status clattn__read_struct(clattn_context *context, const char *name, void *to, size_t known, const void *from) {
-    size_t size;
+    size_t size = 0;
     clattn_status status = check_size(context, name, from, known, &size);
     if (status != CLATTN_OK) return status;
     for (size_t n = known; n < size; n++)
@@ -34,7 +34,7 @@ clattn_status clattn__read_struct(clattn_context *context, const char *name, voi
 }
 
 clattn_status clattn__write_struct(clattn_context *context, const char *name, void *to, const void *from, size_t known) {
-    size_t size;
+    size_t size = 0;
     clattn_status status = check_size(context, name, to, known, &size);
     if (status != CLATTN_OK) return status;
     if (size > known) memset((char *)to + known, 0, size - known);
