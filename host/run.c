@@ -20,7 +20,7 @@ clattn_status clattn__plan_check_names(const clattn_plan *plan, const clattn_ten
             return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "args[%zu]: %s is given twice", n, clattn_tensor_name(id));
         seen[id] = true;
     }
-    for (int id = 0; id < CLATTN_TENSOR_WORKSPACE; id++)
+    for (int id = 0; id < CLATTN_TENSOR_COUNT; id++)
         if (plan->tensors[id].dtype != CLATTN_ABSENT && !seen[id])
             return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "args: %s is missing", clattn_tensor_name(id));
     return CLATTN_OK;
@@ -69,7 +69,7 @@ clattn_status clattn__plan_check_alias(const clattn_plan *plan, const clattn__bi
 clattn_status clattn_plan_run(clattn_plan *plan, const clattn_arg *args, size_t count) {
     if (!plan) return CLATTN_ERROR_ARGUMENT;
     if (!args && count) return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "args is NULL, count is %zu", count);
-    clattn_status status = clattn__plan_check_names(plan, args ? &args->id : NULL, count, sizeof *args);
+    clattn_status status = clattn__plan_check_names(plan, count ? &args->id : NULL, count, sizeof *args);
     for (size_t n = 0; n < count && status == CLATTN_OK; n++) status = check_memory(plan, &args[n]);
     if (status != CLATTN_OK) return status;
     clattn__binding bindings[CLATTN_TENSOR_COUNT] = {{0}};

@@ -340,7 +340,7 @@ static void add_device(const char *text, int width) {
 }
 
 static void add_opencl_devices(void) {
-    clattn_device_info list[32];
+    clattn_device_info list[32] = {CLATTN_DEVICE_INFO_INIT};
     size_t count = 0;
     if (clattn_device_list(list, COUNT(list), &count) != CLATTN_OK) return;
     for (size_t n = 0; n < count && n < COUNT(list); n++) {
@@ -386,18 +386,13 @@ void test_devices_close(void) {
     while (device_count) clattn_context_destroy(devices[--device_count].context);
 }
 
-void force_none(clattn_context *context) {
-    pthread_mutex_lock(&context->lock);
-    memset(context->banned, 0, clattn__row_count);
-    pthread_mutex_unlock(&context->lock);
-}
+void force_none(clattn_context *context) { clattn__row_bans_lift(context); }
 
 bool force_row(clattn_context *context, const clattn__row *row, const clattn__params *params) {
-    pthread_mutex_lock(&context->lock);
-    for (size_t n = 0; n < clattn__row_count; n++) {
-        context->banned[n] = clattn__rows[n].role == row->role && &clattn__rows[n] != row;
+    force_none(context);
+    for (const clattn__row *other = clattn__rows; other < clattn__rows + clattn__row_count; other++) {
+        if (other->role == row->role && other != row) ck_assert(clattn__row_ban(context, other, NULL));
     }
-    pthread_mutex_unlock(&context->lock);
     return clattn__choose_row(context, row->role, params, NULL) == row;
 }
 

@@ -79,7 +79,7 @@ static void run_repeated(clattn__native_kernel *kernel, void *const *buffers, co
         team = omp_get_num_threads();
 #endif
         for (i64 n = 0; n < step->repeat; n++) {
-            params.recurrence.step = n;
+            params.step = n;
             kernel(buffers, &params, thread, team);
 #if defined(_OPENMP)
             if (team > 1) {

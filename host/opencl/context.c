@@ -19,7 +19,12 @@ static clattn_status load(clattn_context *context, clattn__opencl_api *api) {
 /* Hand a loaded table and a retained cl_context to the context, or give both back. */
 static clattn_status adopt(clattn_context *context, clattn__opencl_api *api, cl_device_id device, cl_context cl) {
     clattn__opencl *state = calloc(1, sizeof *state);
-    if (!state || pthread_mutex_init(&state->lock, NULL) != 0) {
+    bool made = state && pthread_mutex_init(&state->build_lock, NULL) == 0;
+    if (made && pthread_mutex_init(&state->queue_lock, NULL) != 0) {
+        pthread_mutex_destroy(&state->build_lock);
+        made = false;
+    }
+    if (!made) {
         free(state);
         api->ReleaseContext(cl);
         clattn__opencl_unload(api);
@@ -79,6 +84,9 @@ static clattn_status narrow_family(clattn_context *context, const char *family, 
     device->has_cpu_family = cpu;
     device->has_gpu_family = !cpu;
     device->has_clblast = clblast;
+    /* The id opens the same again. */
+    const size_t length = strlen(device->info.id);
+    snprintf(device->info.id + length, sizeof device->info.id - length, ":%s", family);
     return CLATTN_OK;
 }
 
@@ -182,8 +190,7 @@ clattn_status clattn_cl_context_create(const clattn_context_options *given, cl_c
         status = clattn__fail(context, CLATTN_ERROR_ARGUMENT, "work_groups is %d; it is not negative", options.work_groups);
     else
         status = open_callers(context, cl, device);
-    if (status != CLATTN_OK)
-        return clattn__context_give_up(context, &options, status, context->error ? context->error : clattn_status_text(status));
+    if (status != CLATTN_OK) return clattn__context_give_up(context, &options, status, NULL);
     clattn__text_add(&context->why, "%s: the caller's cl_context and device\n", context->device.info.id);
     *out = context;
     return CLATTN_OK;

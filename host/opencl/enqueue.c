@@ -81,7 +81,7 @@ static clattn_status check_args(const clattn_plan *plan, const clattn_cl_arg *ar
                                 clattn_cl_arg bound[CLATTN_TENSOR_COUNT]) {
     clattn__binding bindings[CLATTN_TENSOR_COUNT] = {{0}};
     if (!args && count) return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "args is NULL, count is %zu", count);
-    clattn_status status = clattn__plan_check_names(plan, args ? &args->id : NULL, count, sizeof *args);
+    clattn_status status = clattn__plan_check_names(plan, count ? &args->id : NULL, count, sizeof *args);
     for (size_t n = 0; n < count && status == CLATTN_OK; n++) {
         memory_info found;
         status = check_arg(plan, &args[n], &found);

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Tensors whose byte ranges overlap (q, k and v inside one packed array) are one region, and a region is one buffer: nothing is
- * copied twice, and no two memory objects share host memory. On a CPU device the buffer is the host memory itself; elsewhere
+ * copied twice, and no two memory objects of a run share host memory. On a CPU device the buffer is the host memory itself; elsewhere
  * inputs are copied to a buffer that the plan keeps and outputs back, element by element where they have gaps: what lies in the
  * gaps belongs to the caller.
  */
@@ -38,7 +38,7 @@ static void find_regions(host_run *run) {
     const clattn_plan *plan = run->plan;
     host_region all[CLATTN_TENSOR_COUNT];
     int count = 0;
-    for (int id = 0; id < CLATTN_TENSOR_WORKSPACE; id++) {
+    for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
         if (plan->tensors[id].dtype == CLATTN_ABSENT) continue;
         const uintptr_t begin = (uintptr_t)run->tensors[id];
         const size_t span = clattn__tensor_span(&plan->tensors[id]);
@@ -59,7 +59,7 @@ static void find_regions(host_run *run) {
 }
 
 static void bind_tensors(host_run *run) {
-    for (int id = 0; id < CLATTN_TENSOR_WORKSPACE; id++) {
+    for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
         const uintptr_t at = (uintptr_t)run->tensors[id];
         if (run->plan->tensors[id].dtype == CLATTN_ABSENT || clattn__tensor_span(&run->plan->tensors[id]) == 0) continue;
         const host_region *region = run->regions;
@@ -185,7 +185,7 @@ static clattn_status download(host_run *run, clattn_tensor_id id) {
 
 static clattn_status download_outputs(host_run *run) {
     clattn_status status = CLATTN_OK;
-    for (int id = 0; id < CLATTN_TENSOR_WORKSPACE && status == CLATTN_OK; id++)
+    for (int id = 0; id < CLATTN_TENSOR_COUNT && status == CLATTN_OK; id++)
         if (run->plan->is_output[id] && run->bound[id].mem) status = download(run, (clattn_tensor_id)id);
     return status;
 }
@@ -196,10 +196,10 @@ static clattn_status download_outputs(host_run *run) {
 static clattn_status own_queue(clattn_context *context, cl_command_queue *queue) {
     clattn__opencl *cl = clattn__opencl_of(context);
     cl_int code = CL_SUCCESS;
-    pthread_mutex_lock(&cl->lock);
+    pthread_mutex_lock(&cl->queue_lock);
     if (!cl->queue) cl->queue = cl->api.CreateCommandQueue(cl->cl, cl->device, 0, &code);
     *queue = cl->queue;
-    pthread_mutex_unlock(&cl->lock);
+    pthread_mutex_unlock(&cl->queue_lock);
     return *queue ? CLATTN_OK : clattn__opencl_fail(context, "clCreateCommandQueue", code);
 }
 

@@ -61,12 +61,8 @@ typedef struct launch_chain {
 /* Where the n-th buffer of a step begins: the memory object, and elements into it. */
 static clattn__matrix step_buffer(const launch_chain *chain, const clattn__step *step, int n) {
     const clattn__place *place = &step->buffers[n];
-    if (place->where == CLATTN__IN_WORKSPACE) {
-        const clattn_cl_arg *arg = &chain->bound[CLATTN_TENSOR_WORKSPACE];
-        return (clattn__matrix){arg->mem, (arg->offset + place->offset) / sizeof(float)};
-    }
-    const clattn_cl_arg *arg = &chain->bound[place->tensor];
-    return (clattn__matrix){arg->mem, arg->offset / clattn__dtype_size(chain->plan->tensors[place->tensor].dtype)};
+    const clattn_cl_arg *arg = &chain->bound[place->where == CLATTN__IN_WORKSPACE ? CLATTN_TENSOR_WORKSPACE : place->tensor];
+    return (clattn__matrix){arg->mem, (arg->offset + place->offset) / place->element};
 }
 
 static void chain_advance(launch_chain *chain, cl_event done) {
@@ -109,7 +105,7 @@ static clattn_status launch_kernel(launch_chain *chain, clattn__step *step) {
     clattn_status status = set_buffers(chain, step);
     for (i64 n = 0; n < step->repeat && status == CLATTN_OK; n++) {
         clattn__params params = step->params;
-        if (step->repeat > 1) params.recurrence.step = n;
+        params.step = n;
         cl_event done;
         const char *call = "clSetKernelArg of the parameters";
         cl_int code = cl->api.SetKernelArg(step->prepared, (cl_uint)role->buffers, role->params_size, &params);

@@ -24,8 +24,9 @@ typedef struct clattn__opencl {
     cl_context cl;
     bool in_place; /* kernels work on host memory itself */
     clattn__clblast clblast;
-    pthread_mutex_t lock;                    /* the members below */
+    pthread_mutex_t build_lock;              /* held while a program builds, which takes seconds */
     struct clattn__opencl_program *programs; /* a list */
+    pthread_mutex_t queue_lock;
     cl_command_queue queue;                  /* in order, for host memory; made at the first such run */
 } clattn__opencl;
 
