@@ -19,8 +19,7 @@ typedef bool job_function(bench_session *, bench_error *);
 
 static bool run_all(bench_session *session, bench_error *error) {
     session->args.peers = true;
-    return bench_job_attention(session, error) && bench_job_project(session, error) && bench_job_recurrence(session, error) &&
-           bench_job_main(session, error);
+    return bench_job_project(session, error) && bench_job_recurrence(session, error) && bench_job_main(session, error);
 }
 
 static job_function *const jobs[] = {

@@ -16,19 +16,35 @@ const char *bench_change_name(bench_change change) {
     return names[change];
 }
 
+/* What is compared: the median time, of a limit the time for a unit of work, since limits choose how often they repeat. */
+static double cost_of(const bench_record *record) {
+    double median = bench_real(record, BENCH_MS_MEDIAN);
+    if (strcmp(bench_text(record, BENCH_OP), "limit") != 0) return median;
+    double work = record->values[BENCH_FLOPS].known ? bench_real(record, BENCH_FLOPS) : bench_real(record, BENCH_BYTES);
+    return median / work;
+}
+
+/* The same of the fastest sample. */
+static double least_cost_of(const bench_record *record) {
+    return cost_of(record) * bench_real(record, BENCH_MS_MIN) / bench_real(record, BENCH_MS_MEDIAN);
+}
+
+static double noise_of(const bench_record *record) {
+    return bench_real(record, BENCH_IQR) / bench_real(record, BENCH_MS_MEDIAN);
+}
+
+static double difference(double x, double y) { return fmax(x, y) / fmin(x, y) - 1; }
+
 bench_change bench_change_of(const bench_record *a, const bench_record *b, double drift) {
-    double before = bench_real(a, BENCH_MS_MEDIAN), after = bench_real(b, BENCH_MS_MEDIAN);
-    if (!(before > 0 && after > 0)) return BENCH_CHANGE_UNCLEAR;
-    double doubt = drift + bench_real(a, BENCH_IQR) / before + bench_real(b, BENCH_IQR) / after;
-    if (!(doubt >= 0)) return BENCH_CHANGE_UNCLEAR;
-    double change = fmax(before, after) / fmin(before, after) - 1;
+    const double before = cost_of(a), after = cost_of(b), doubt = drift + noise_of(a) + noise_of(b);
+    if (!(before > 0 && after > 0 && doubt >= 0)) return BENCH_CHANGE_UNCLEAR;
+    const double change = difference(before, after);
     if (change <= BENCH_COMPARE_RESOLUTION) return doubt <= 2 * BENCH_COMPARE_RESOLUTION ? BENCH_SAME : BENCH_CHANGE_UNCLEAR;
     if (change <= doubt + BENCH_COMPARE_RESOLUTION) return BENCH_CHANGE_UNCLEAR;
-    double min_before = bench_real(a, BENCH_MS_MIN), min_after = bench_real(b, BENCH_MS_MIN);
-    bool faster = after < before;
-    bool agrees = faster ? min_after * (1 + BENCH_COMPARE_RESOLUTION + drift) < min_before
-                         : min_before * (1 + BENCH_COMPARE_RESOLUTION + drift) < min_after;
-    if (!agrees) return BENCH_CHANGE_UNCLEAR;
+    const bool faster = after < before;
+    const double least_before = least_cost_of(a), least_after = least_cost_of(b);
+    if ((least_after < least_before) != faster || !(difference(least_before, least_after) > BENCH_COMPARE_RESOLUTION + drift))
+        return BENCH_CHANGE_UNCLEAR;
     return faster ? BENCH_FASTER : BENCH_SLOWER;
 }
 
@@ -48,8 +64,8 @@ double bench_drift(const bench_records *a, const bench_records *b) {
     for (size_t i = 0; i < a->count; i++) {
         if (strcmp(bench_text(&a->items[i], BENCH_OP), "limit") != 0) continue;
         const bench_record *other = find(b, &a->items[i]);
-        double before = bench_real(&a->items[i], BENCH_MS_MEDIAN), after = other ? bench_real(other, BENCH_MS_MEDIAN) : NAN;
-        if (before > 0 && after > 0) drifts[count++] = fmax(before, after) / fmin(before, after) - 1;
+        double before = cost_of(&a->items[i]), after = other ? cost_of(other) : NAN;
+        if (before > 0 && after > 0) drifts[count++] = difference(before, after);
     }
     double median = count ? bench_stats_of(drifts, count).median : 0;
     free(drifts);
@@ -60,7 +76,7 @@ static void print_line(const bench_record *a, const bench_record *b, bench_chang
     printf("%-8s %-9s %-24.24s %6lld %4lld %-4s %11.4f %11.4f %6.2fx  %s\n", bench_text(a, BENCH_CONTRAST), bench_text(a, BENCH_OP),
            bench_text(a, BENCH_PATH), (long long)bench_count(a, BENCH_LEN_Q), (long long)bench_count(a, BENCH_THREADS),
            bench_text(a, BENCH_CACHE_STATE), bench_real(a, BENCH_MS_MEDIAN), bench_real(b, BENCH_MS_MEDIAN),
-           bench_real(a, BENCH_MS_MEDIAN) / bench_real(b, BENCH_MS_MEDIAN), bench_change_name(change));
+           cost_of(a) / cost_of(b), bench_change_name(change));
 }
 
 static void warn_if_different(const bench_records *a, const bench_records *b, bench_field field) {
@@ -72,7 +88,7 @@ static int compare(const bench_records *a, const bench_records *b) {
     static const bench_field context[] = {BENCH_DEVICE_NAME, BENCH_DRIVER, BENCH_OS, BENCH_VERSION, BENCH_COMMIT};
     for (size_t i = 0; i < sizeof context / sizeof *context; i++) warn_if_different(a, b, context[i]);
     double drift = bench_drift(a, b);
-    printf("the machine itself moved by %.1f %% between the runs (FMA peak and bandwidths)\n", drift * 100);
+    printf("the machine itself moved by %.1f %% between the runs (its measured limits)\n", drift * 100);
     printf("%-8s %-9s %-24s %6s %4s %-4s %11s %11s %7s\n", "contrast", "op", "path", "length", "unit", "", "ms before", "ms after",
            "speed");
     size_t counts[4] = {0}, matched = 0;

@@ -17,7 +17,7 @@ typedef enum bench_change { BENCH_SAME, BENCH_FASTER, BENCH_SLOWER, BENCH_CHANGE
 bench_change bench_change_of(const bench_record *a, const bench_record *b, double drift);
 const char *bench_change_name(bench_change);
 
-/* By how much the measured FMA peak of matching units differs between two runs, as a part; the median over them. */
+/* By how much the measured limits differ between two runs, as a part; the median over them. */
 double bench_drift(const bench_records *a, const bench_records *b);
 
 /* `clattn bench compare A.json B.json`: a table on stdout; argv[0] is "compare". Returns the exit code. */

@@ -21,9 +21,22 @@ static bool open_context(bench_device *device, const char *name, int threads, be
     return bench_fail(error, "the context does not say what its device is");
 }
 
+/* The context was opened with all threads, to know how many there are; now with so many as are wanted. */
+static bool take_threads(bench_device *device, int units, bench_error *error) {
+    const bool native = device->info.kind == CLATTN_DEVICE_NATIVE && bench_has_threads();
+    device->all_units = native && device->info.compute_units > 0 ? (int)device->info.compute_units : 1;
+    device->units = units > 0 && native ? units : device->all_units;
+    if (device->units == device->all_units) return true;
+    char id[sizeof device->info.id];
+    snprintf(id, sizeof id, "%s", device->info.id);
+    clattn_context_destroy(device->context);
+    device->context = NULL;
+    return open_context(device, id, device->units, error);
+}
+
 bool bench_device_open(bench_device *device, const char *name, int units, bench_error *error) {
     *device = (bench_device){.unit_name = "thread", .isa = bench_isa_level(0)};
-    bool right = open_context(device, name, units, error);
+    bool right = open_context(device, name, 0, error);
     if (right && strncmp(device->info.id, "opencl:", 7) == 0) {
         char id[sizeof device->info.id];
         snprintf(id, sizeof id, "%s", device->info.id);
@@ -31,9 +44,7 @@ bool bench_device_open(bench_device *device, const char *name, int units, bench_
         device->context = NULL;
         right = bench_opencl_open(device, id, units, error);
     } else if (right) {
-        device->units = device->info.kind == CLATTN_DEVICE_NATIVE ? (int)device->info.compute_units : 1;
-        device->all_units = device->units;
-        if (!bench_has_threads() || device->units < 1) device->units = 1;
+        right = take_threads(device, units, error);
     }
     if (!right) bench_device_close(device);
     return right;

@@ -203,5 +203,5 @@ bool bench_job_main(bench_session *session, bench_error *error) {
     bench_verdict_contrast(&session->verdict, &core);
     bench_verdict_contrast(&session->verdict, &layer);
     bench_verdict_contrast(&session->verdict, &lstm);
-    return scale(session, &core, error);
+    return scale(session, &core, error) && (!session->args.peers || bench_job_attention(session, error));
 }

@@ -12,7 +12,7 @@
 #include "threads.h"
 
 /* One run takes about so long: many times a launch, far below a scheduler's slice. */
-static const double RUN_MS = 5;
+static const double RUN_MS = 2;
 
 typedef struct limit {
     const bench_isa *isa;

@@ -209,7 +209,7 @@ bool bench_opencl_flush(bench_device *device, bench_error *error) {
 }
 
 /* One run of a limit takes at least so long. */
-static const double RUN_MS = 5;
+static const double RUN_MS = 2;
 
 /* ---- limits as candidates ------------------------------------------------------------------------------------------ */
 

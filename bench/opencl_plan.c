@@ -162,7 +162,8 @@ static const bench_candidate_class download_copy = {.run = run_download, .releas
 
 bool bench_candidate_copy(bench_candidate *candidate, bench_device *device, bench_problem *problem, bool to_device,
                           bench_error *error) {
-    *candidate = (bench_candidate){.device = device, .problem = problem, .contrast = "copies", .workspace_bytes = -1};
+    *candidate = (bench_candidate){.device = device, .problem = problem, .contrast = "copies", .workspace_bytes = -1, .launches = -1,
+                                    .dependent_steps = -1};
     snprintf(candidate->path, sizeof candidate->path, "%s", to_device ? "host to device" : "device to host");
     for (size_t i = 0; i < problem->arg_count; i++)
         if (to_device == (i + 1 < problem->arg_count)) candidate->bytes += (double)problem->args[i].bytes;

@@ -11,17 +11,19 @@ static bool same_text(const bench_record *a, const bench_record *b, bench_field 
 
 static bool has(const bench_record *record, const char *word) { return strstr(bench_text(record, BENCH_PATH), word) != NULL; }
 
-/* The same operator, sampled in the same turns, in the same state of the caches. */
+/* The same operator, sampled in the same turns, with warm caches; staged is slower on purpose and says nothing here. */
 static bool comparable(const bench_record *a, const bench_record *b) {
-    return a != b && a->group == b->group && same_text(a, b, BENCH_OP) && same_text(a, b, BENCH_CACHE_STATE) &&
+    return a != b && a->group == b->group && same_text(a, b, BENCH_OP) && strcmp(bench_text(a, BENCH_CACHE_STATE), "cold") != 0 &&
+           same_text(a, b, BENCH_CACHE_STATE) && has(a, "clattn") && !has(a, "staged") &&
            bench_count(a, BENCH_LEN_Q) == bench_count(b, BENCH_LEN_Q) && bench_count(a, BENCH_D_IN) == bench_count(b, BENCH_D_IN) &&
            bench_count(a, BENCH_HEAD_DIM) == bench_count(b, BENCH_HEAD_DIM);
 }
 
-static void add_line(clattn__text *text, const bench_record *a, const char *what, double ratio) {
-    clattn__text_add(text, "%s %s, length %" PRId64 ", %" PRId64 " unit%s: %s %.2fx\n", bench_text(a, BENCH_OP),
+static void add_line(clattn__text *text, const bench_record *a, const bench_record *b, const char *what, double ratio) {
+    clattn__text_add(text, "%s %s, length %" PRId64 ", %" PRId64 " unit%s: %s %.2fx%s\n", bench_text(a, BENCH_OP),
                      bench_text(a, BENCH_PATH), bench_count(a, BENCH_LEN_Q), bench_count(a, BENCH_THREADS),
-                     bench_count(a, BENCH_THREADS) > 1 ? "s" : "", what, ratio);
+                     bench_count(a, BENCH_THREADS) > 1 ? "s" : "", what, ratio,
+                     bench_flag(a, BENCH_NOISY) || bench_flag(b, BENCH_NOISY) ? " (noisy)" : "");
 }
 
 static void add_pair(clattn__text *text, const bench_record *a, const bench_record *b) {
@@ -29,13 +31,13 @@ static void add_pair(clattn__text *text, const bench_record *a, const bench_reco
     bool same_units = bench_count(a, BENCH_THREADS) == bench_count(b, BENCH_THREADS);
     bool same_mask = same_text(a, b, BENCH_CAUSAL), full = strcmp(bench_text(a, BENCH_CAUSAL), "none") == 0;
     char what[96];
-    if (same_units && same_mask && has(a, "clattn") && !has(b, "clattn")) {
+    if (same_units && same_mask && !has(b, "clattn")) {
         snprintf(what, sizeof what, "speed against %s%s", bench_text(b, BENCH_PATH), full ? "" : " (causal)");
-        add_line(text, a, what, ms_b / ms_a);
-    } else if (same_units && !same_mask && !full && same_text(a, b, BENCH_PATH) && has(a, "clattn")) {
-        add_line(text, a, "time of causal against full", ms_a / ms_b);
+        add_line(text, a, b, what, ms_b / ms_a);
+    } else if (same_units && !same_mask && !full && same_text(a, b, BENCH_PATH)) {
+        add_line(text, a, b, "time of causal against full", ms_a / ms_b);
     } else if (same_mask && !same_units && bench_count(b, BENCH_THREADS) == 1 && same_text(a, b, BENCH_PATH)) {
-        add_line(text, a, full || !bench_text(a, BENCH_CAUSAL)[0] ? "speed against one unit" : "speed against one unit (causal)",
+        add_line(text, a, b, full || !bench_text(a, BENCH_CAUSAL)[0] ? "speed against one unit" : "speed against one unit (causal)",
                  ms_b / ms_a);
     }
 }

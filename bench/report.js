@@ -19,6 +19,14 @@
             ([key, values]) => ({ key, values: d3.sort(values, r => r.len_q) }));
     }
 
+    // What stands in several plots keeps its colour: attention, the recurrence, staged, persistent, LSTM.
+    const colours = [["staged", 2], ["persistent", 3], ["lstm", 4], ["rnn", 1], ["attention", 0], ["mha", 0]];
+    function style(series, i) {
+        const fixed = colours.find(([word]) => series[i].key.includes(word));
+        const used = fixed && series.every((s, j) => j === i || colours.find(([word]) => s.key.includes(word))?.[1] !== fixed[1]);
+        return used ? `s${fixed[1]} f${fixed[1]}` : `s${i % 6} f${i % 6} d${Math.floor(i / 6) % 4}`;
+    }
+
     function figure(parent, title) {
         const box = d3.select(parent).append("figure");
         box.append("figcaption").text(title);
@@ -44,23 +52,23 @@
     function legend(box, series) {
         const item = box.append("ul").attr("class", "legend").selectAll("li").data(series).join("li");
         item.append("svg").attr("viewBox", "0 0 28 10").attr("aria-hidden", "true").append("line")
-            .attr("x1", 0).attr("x2", 28).attr("y1", 5).attr("y2", 5).attr("class", (_, i) => `series s${i % 6} d${Math.floor(i / 6) % 4}`);
+            .attr("x1", 0).attr("x2", 28).attr("y1", 5).attr("y2", 5).attr("class", (_, i) => `series ${style(series, i)}`);
         item.append("span").text(s => s.key);
     }
 
     function draw(svg, series, x, y, at, value) {
         const line = d3.line().defined(r => value(r) > 0).x(r => x(at(r))).y(r => y(value(r)));
         series.forEach((s, i) => {
-            svg.append("path").attr("class", `series s${i % 6} d${Math.floor(i / 6) % 4}`).attr("d", line(s.values));
+            svg.append("path").attr("class", `series ${style(series, i)}`).attr("d", line(s.values));
             svg.append("g").selectAll("circle").data(s.values.filter(r => value(r) > 0)).join("circle")
-                .attr("class", `f${i % 6}`).attr("r", 3.2).attr("cx", r => x(at(r))).attr("cy", r => y(value(r)))
+                .attr("class", `dot ${style(series, i)}`).attr("r", 3.2).attr("cx", r => x(at(r))).attr("cy", r => y(value(r)))
                 .append("title").text(r => `${s.key}, length ${r.len_q}, ${r.threads} units: ${r.ms_median} ms, ` +
                     `noise ${(100 * r.noise).toFixed(1)} %, ${r.gflops === null ? "-" : r.gflops.toFixed(1)} GFLOP/s`);
         });
     }
 
     function spread(svg, series, x, y) {
-        series.forEach((s, i) => svg.append("g").selectAll("line").data(s.values).join("line").attr("class", `spread s${i % 6}`)
+        series.forEach((s, i) => svg.append("g").selectAll("line").data(s.values).join("line").attr("class", `spread ${style(series, i)}`)
             .attr("x1", r => x(r.len_q)).attr("x2", r => x(r.len_q))
             .attr("y1", r => y(Math.max(r.ms_min, r.ms_median - r.iqr / 2))).attr("y2", r => y(r.ms_median + r.iqr / 2)));
     }

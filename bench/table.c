@@ -9,9 +9,11 @@
 #include "ratios.h"
 
 const char bench_formulas[] =
-    "FLOPs: attention 2 (head_dim + value_dim) visible pairs heads batch; layers and recurrences add 2 a multiply-add of every\n"
-    "product. Peak: fp32 multiply-adds in registers, sampled in turns with the figures on the same units. Bytes: inputs read\n"
-    "once, outputs written once. ms is the median; noise is the interquartile range over it. Copies are not in it.\n";
+    "FLOPs of attention: 2 (head_dim + value_dim) x visible pairs x heads x batch; of a product, 2 for each multiply-add. Peak: "
+    "fp32 multiply-adds in registers, the best of runs taken in turns with the figures, on the same units. Bytes: inputs read "
+    "once, outputs written once. ms: the median, without copies between host and device; noise: the interquartile range over the "
+    "median. Chain: launches, or steps inside one, each of which waits for the one before. The recurrent loop alone is a "
+    "recurrence on inputs of width 0: its input projection is only the bias.\n";
 
 static const struct {
     const char *name, *title;
@@ -38,7 +40,7 @@ const char *bench_contrast_title(const char *contrast) {
 /* ---- cells --------------------------------------------------------------------------------------------------------- */
 
 typedef struct row_text {
-    char path[40], length[16], units[16], cache[8], ms[16], noise[16], gflop[16], rate[16], peak[16], chain[16];
+    char path[64], length[16], units[16], cache[8], ms[16], noise[16], gflop[16], rate[16], peak[16], chain[16];
 } row_text;
 
 /* Four digits that matter. */
@@ -53,12 +55,18 @@ static void count_or_dash(char *text, size_t size, const bench_record *record, b
     else snprintf(text, size, "-");
 }
 
+/* "attention fused, causal": clattn's own paths by their operator, others as they are called. */
+static void describe(char *text, size_t size, const bench_record *r) {
+    static const char ours[] = "clattn ";
+    const char *path = bench_text(r, BENCH_PATH), *causal = bench_text(r, BENCH_CAUSAL);
+    bool own = strncmp(path, ours, sizeof ours - 1) == 0;
+    snprintf(text, size, "%s%s%s%s", own ? bench_text(r, BENCH_OP) : "", own ? " " : "", own ? path + sizeof ours - 1 : path,
+             causal[0] && strcmp(causal, "none") != 0 ? ", causal" : "");
+}
+
 static row_text make_row(const bench_record *r) {
     row_text row;
-    const char *causal = bench_text(r, BENCH_CAUSAL);
-    bool masked = causal[0] && strcmp(causal, "none") != 0;
-    snprintf(row.path, sizeof row.path, "%s%s%s%s", strcmp(bench_text(r, BENCH_OP), "limit") ? bench_text(r, BENCH_OP) : "",
-             strcmp(bench_text(r, BENCH_OP), "limit") ? " " : "", bench_text(r, BENCH_PATH), masked ? ", causal" : "");
+    describe(row.path, sizeof row.path, r);
     count_or_dash(row.length, sizeof row.length, r, BENCH_LEN_Q);
     count_or_dash(row.units, sizeof row.units, r, BENCH_THREADS);
     count_or_dash(row.chain, sizeof row.chain, r, BENCH_DEPENDENT_STEPS);
@@ -76,22 +84,21 @@ static row_text make_row(const bench_record *r) {
 }
 
 typedef struct style {
-    const char *title, *head, *row, *heading; /* formats */
-    const char *fence;
+    const char *title, *head, *row; /* formats */
+    size_t width;                   /* of text; 0: as long as it is */
 } style;
 
 static const style plain = {
     .title = "\n%s\n",
     .head = "%-36s %6s %5s %-4s %9s %11s %8s %10s %6s %6s\n",
     .row = "%-36.36s %6s %5s %-4s %9s %11s %8s %10s %6s %6s\n",
-    .heading = "\n%s\n",
+    .width = 110,
 };
 
 static const style markdown = {
     .title = "\n**%s**\n\n",
     .head = "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n|---|--:|--:|---|--:|--:|--:|--:|--:|--:|\n",
     .row = "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n",
-    .heading = "\n**%s**\n\n",
 };
 
 static void print_contrast(FILE *file, const bench_records *records, const char *contrast, const style *style) {
@@ -118,16 +125,35 @@ static void print_device(FILE *file, const bench_session *session) {
             device->unit_name, bench_pin_explain(), session->seed, clattn_version(), session->os);
 }
 
+/* Paragraphs, a line each, broken between words where the style has a width. */
+static void print_text(FILE *file, const char *text, size_t width) {
+    size_t column = 0;
+    while (*text) {
+        size_t blank = *text == ' ' || *text == '\n', word = strcspn(text + blank, " \n");
+        bool fresh = *text == '\n' || (blank && width && column + 1 + word > width);
+        if (fresh) fputc('\n', file), column = 0;
+        else if (blank) fputc(' ', file), column++;
+        fwrite(text + blank, 1, word, file);
+        column += word;
+        text += blank + word;
+    }
+}
+
+static void print_section(FILE *file, const style *style, const char *heading, const char *text) {
+    if (!text) return;
+    fprintf(file, style->title, heading);
+    print_text(file, text, style->width);
+}
+
 static void print_all(FILE *file, const bench_session *session, const style *style) {
     print_device(file, session);
     for (int i = 0; i < CONTRASTS; i++) print_contrast(file, &session->records, contrasts[i].name, style);
     clattn__text ratios = {0};
     bench_ratios(&ratios, &session->records);
-    if (ratios.data) fprintf(file, style->heading, "Ratios, sampled in turns"), fputs(ratios.data, file);
-    if (session->verdict.data) fprintf(file, style->heading, "Verdict"), fputs(session->verdict.data, file);
-    if (session->remarks.data) fprintf(file, style->heading, "Remarks"), fputs(session->remarks.data, file);
-    fprintf(file, style->heading, "How it is counted");
-    fputs(bench_formulas, file);
+    print_section(file, style, "Ratios, sampled in turns", ratios.data);
+    print_section(file, style, "Verdict", session->verdict.data);
+    print_section(file, style, "Remarks", session->remarks.data);
+    print_section(file, style, "How it is counted", bench_formulas);
     clattn__text_free(&ratios);
 }
 

@@ -12,16 +12,24 @@ bench_winner bench_faster(const bench_point *attention, const bench_point *recur
 }
 
 double bench_crossing(const bench_contrast *contrast, double attention_factor, double recurrence_factor) {
-    double previous = 0;
+    double before = 0, from = 0;
     for (size_t i = 0; i < contrast->count; i++) {
-        double lead = log(contrast->recurrence_at[i].ms * recurrence_factor / (contrast->attention_at[i].ms * attention_factor));
-        if (i > 0 && previous * lead < 0) {
-            double from = log((double)contrast->lengths[i - 1]), to = log((double)contrast->lengths[i]);
-            return exp(from + (to - from) * previous / (previous - lead));
-        }
-        previous = lead;
+        bench_point attention = contrast->attention_at[i], recurrence = contrast->recurrence_at[i];
+        attention.ms *= attention_factor;
+        recurrence.ms *= recurrence_factor;
+        if (bench_faster(&attention, &recurrence) == BENCH_WINNER_UNCLEAR) continue;
+        double lead = log(recurrence.ms / attention.ms), to = log((double)contrast->lengths[i]);
+        if (before * lead < 0) return exp(from + (to - from) * before / (before - lead));
+        before = lead;
+        from = to;
     }
     return 0;
+}
+
+/* A length as exact as it is known: two digits. */
+static i64 rounded(double length) {
+    double unit = pow(10, fmax(0, floor(log10(length)) - 1));
+    return (i64)(round(length / unit) * unit);
 }
 
 double bench_parallel_part(double speedup, int units) {
@@ -108,11 +116,11 @@ void bench_verdict_contrast(clattn__text *text, const bench_contrast *contrast) 
     add_wins(text, contrast, winners, BENCH_WINNER_RECURRENCE);
     add_unclear(text, contrast, winners);
     double crossing = bench_crossing(contrast, 1, 1);
-    if (crossing > 0) clattn__text_add(text, " The lines cross near length %.2g.", crossing);
+    if (crossing > 0) clattn__text_add(text, " The lines cross near length %" PRId64 ".", rounded(crossing));
 
     size_t last = contrast->count - 1;
     const bench_point *r = &contrast->recurrence_at[last];
-    clattn__text_add(text, " Why: the recurrence is a chain of %" PRId64 " steps at length %" PRId64
+    clattn__text_add(text, "\nWhy: the recurrence is a chain of %" PRId64 " steps at length %" PRId64
                      ", %.3g us each, none of which can begin before the last has ended; attention is a chain of %" PRId64 ".",
                      r->chain, contrast->lengths[last], r->ms * 1e3 / (double)(r->chain > 0 ? r->chain : 1),
                      contrast->attention_at[last].chain);
@@ -130,6 +138,9 @@ static void add_gain(clattn__text *text, const char *name, const bench_point *on
     else clattn__text_add(text, "%s no faster (%.2fx, within the noise)", name, speedup);
 }
 
+/* With more noise than this in a speed-up, nothing is foretold from it. */
+static const double TOO_NOISY = 0.2;
+
 /* Where the lines would cross on `units`, if both kept their parallel part. */
 static void add_forecast(clattn__text *text, const bench_scaling *scaling, const bench_contrast *core, int units,
                          double attention_part, double recurrence_part) {
@@ -138,7 +149,7 @@ static void add_forecast(clattn__text *text, const bench_scaling *scaling, const
     double recurrence = (1 - recurrence_part + recurrence_part / units) / (1 - recurrence_part + recurrence_part / now);
     double crossing = bench_crossing(core, attention, recurrence);
     if (crossing > 0) {
-        clattn__text_add(text, "on %d the lines would cross near length %.2g", units, crossing);
+        clattn__text_add(text, "on %d the lines would cross near length %" PRId64, units, rounded(crossing));
         return;
     }
     double lead = core->recurrence_at[0].ms * recurrence / (core->attention_at[0].ms * attention);
@@ -156,6 +167,10 @@ void bench_verdict_scaling(clattn__text *text, const bench_scaling *scaling, con
     clattn__text_add(text, "More %ss, at length %" PRId64 ": %d of them ran ", unit_name, scaling->length, scaling->units[last]);
     add_gain(text, "attention", &a[0], &a[last], true);
     add_gain(text, " and the recurrence", &r[0], &r[last], false);
+    if (fmax(a[0].noise + a[last].noise, r[0].noise + r[last].noise) > TOO_NOISY) {
+        clattn__text_add(text, ". That is too noisy for a forecast.\n");
+        return;
+    }
     double attention = bench_parallel_part(a[0].ms / a[last].ms, scaling->units[last]);
     double recurrence = bench_parallel_part(r[0].ms / r[last].ms, scaling->units[last]);
     clattn__text_add(text, ". By Amdahl's law that is %.0f %% parallel against %.0f %%", attention * 100, recurrence * 100);

@@ -147,6 +147,8 @@ static clattn_status plan_build(clattn_plan *plan) {
     for (;;) {
         plan->failed_row = NULL;
         clattn_status status = plan->op->build(plan);
+        if (status == CLATTN_ERROR_UNSUPPORTED && plan->dropped.length)
+            return clattn__fail(context, CLATTN_ERROR_BUILD, "no kernel is left:\n%s", plan->dropped.data);
         if (status == CLATTN_OK || !plan->failed_row) return status;
         pthread_mutex_lock(&context->lock);
         context->banned[plan->failed_row - clattn__rows] = 1;

@@ -312,15 +312,19 @@ static bool is_wanted(const char *name) {
     return false;
 }
 
-static void add_device(const char *name) {
+/* width: that of the CPU rows to take; 0: the device's own. */
+static void add_device(const char *text, int width) {
+    char name[64];
+    snprintf(name, sizeof name, width ? "%s/w%d" : "%s", text, width);
     if (!is_wanted(name) || device_count == COUNT(devices)) return;
     test_device *device = &devices[device_count++];
     snprintf(device->name, sizeof device->name, "%s", name);
     clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
-    options.device = name;
+    options.device = text;
     options.error = device->why;
     options.error_size = sizeof device->why;
     if (clattn_context_create(&options, &device->context) == CLATTN_OK) {
+        if (width) device->context->device.vector_width = width;
         printf("device %s\n", name);
     } else {
         printf("device %s: skipped: %s\n", name, device->why);
@@ -336,18 +340,20 @@ static void add_opencl_devices(void) {
         if (list[n].kind < CLATTN_DEVICE_OPENCL_CPU || list[n].problem[0]) continue;
         char name[48];
         snprintf(name, sizeof name, "%.31s:cpu", list[n].id);
-        if (is_cpu) add_device(name);
+        if (is_cpu) add_device(name, 0);
+        /* A compiler splits vectors that the processor has not: its CPU rows can be tested nevertheless. */
+        for (int width = 16; is_cpu && width > (int)list[n].vector_width; width /= 2) add_device(name, width);
         snprintf(name, sizeof name, "%.31s:gpu", list[n].id);
-        add_device(name);
+        add_device(name, 0);
     }
 }
 
 const test_device *test_devices(size_t *count) {
     if (!device_count) {
-#define ISA(name, width, flags, processors, test) add_device("native:" #name);
+#define ISA(name, width, flags, processors, test) add_device("native:" #name, 0);
 #include "../host/native/isa.def"
 #undef ISA
-        add_device("reference");
+        add_device("reference", 0);
         add_opencl_devices();
     }
     *count = device_count;

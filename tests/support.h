@@ -136,7 +136,7 @@ verdict judge(const float *result, const expected *e);
 /* ---- devices ------------------------------------------------------------------------------------------------------- */
 
 typedef struct test_device {
-    char name[48];
+    char name[64];
     clattn_context *context; /* NULL: not on this machine */
     char why[256];           /* then why not */
 } test_device;

@@ -17,8 +17,8 @@
  * weigh 0; if a sum then is not finite, its rows are done again with the masked keys left out, for 0 * V may have been 0 * NaN.
  * The running maximum need not keep a NaN: 2^(NaN - max) is NaN and so are the lane's sum and output from there on.
  */
-#include "gemm.h"
 #include "../mask.h"
+#include "gemm.h"
 
 #if !defined(TILE_Q) || !defined(TILE_KV) || !defined(HEAD_DIM_MAX) || !defined(VALUE_DIM_MAX)
 #error "TILE_Q, TILE_KV: queries of a group, keys of a tile; HEAD_DIM_MAX, VALUE_DIM_MAX: bounds of head_dim and value_dim"
@@ -69,26 +69,24 @@ INLINE void block_mask(block *blk, const attention_params *p, i64 first, i64 sta
 }
 
 /* Scores of `rows` keys, and their maximum with what `top` holds. */
-INLINE void score_rows(const int rows, __global const float *k, const strides *stride, const float *qt, i64 head_dim, float *s,
+INLINE void score_rows(int rows, __global const float *k, const strides *stride, const float *qt, i64 head_dim, float *s,
                        vec top[VECTORS]) {
     vec acc[ROWS][VECTORS];
-    FOR_BLOCK(r, v, rows) acc[r][v] = vec_splat(0.0f);
+    FOR_BLOCK(r, v) acc[r][v] = vec_splat(0.0f);
     multiply(acc, rows, k, stride->l, stride->d, qt, head_dim);
-    FOR_BLOCK(r, v, rows) {
+    FOR_BLOCK(r, v) {
         top[v] = vec_max(top[v], acc[r][v]);
-        vec_store(acc[r][v], s + r * LANES + v * VECTOR_WIDTH);
+        if (r < rows) vec_store(acc[r][v], s + r * LANES + v * VECTOR_WIDTH);
     }
 }
 
 INLINE void block_scores(block *blk, __global const float *k, const attention_params *p, const float *qt, float *s) {
     vec top[VECTORS];
     UNROLL for (int v = 0; v < VECTORS; v++) top[v] = blk->row_max[v];
-    int j = 0;
-    for (; j + ROWS <= blk->keys; j += ROWS) score_rows(ROWS, k + j * p->k.l, &p->k, qt, p->head_dim, s + j * LANES, top);
-    for (; j < blk->keys; j++) score_rows(1, k + j * p->k.l, &p->k, qt, p->head_dim, s + j * LANES, top);
+    for (int j = 0; j < blk->keys; j += ROWS) score_rows(blk->keys - j, k + j * p->k.l, &p->k, qt, p->head_dim, s + j * LANES, top);
     if (blk->partial) {
         UNROLL for (int v = 0; v < VECTORS; v++) top[v] = blk->row_max[v];
-        for (j = 0; j < blk->keys; j++, s += LANES) {
+        for (int j = 0; j < blk->keys; j++, s += LANES) {
             UNROLL for (int v = 0; v < VECTORS; v++) {
                 vec score = vec_select(ivec_splat(j) < blk->live[v], vec_load(s + v * VECTOR_WIDTH), vec_splat(-INFINITY));
                 top[v] = vec_max(top[v], score);
@@ -132,26 +130,25 @@ static void value_row_masked(const block *blk, __global const float *v_d, i64 st
     }
 }
 
-INLINE void value_rows(const int rows, const block *blk, __global const float *v_d, const strides *stride, const float *weights,
+INLINE void value_rows(int rows, const block *blk, __global const float *v_d, const strides *stride, const float *weights,
                        float *ot) {
     vec acc[ROWS][VECTORS];
-    FOR_BLOCK(r, v, rows) acc[r][v] = blk->rescale[v] * vec_load(ot + r * LANES + v * VECTOR_WIDTH);
+    FOR_BLOCK(r, v) acc[r][v] = blk->rescale[v] * vec_load(ot + ROW_AT(r, rows) * LANES + v * VECTOR_WIDTH);
     multiply(acc, rows, v_d, stride->d, stride->l, weights, blk->keys);
     if (blk->partial) {
         vec finite = vec_splat(0.0f);
-        FOR_BLOCK(r, v, rows) finite += acc[r][v] - acc[r][v];
+        FOR_BLOCK(r, v) finite += acc[r][v] - acc[r][v];
         if (vec_any_nan(finite)) {
-            for (int r = 0; r < rows; r++) value_row_masked(blk, v_d + r * stride->d, stride->l, weights, ot + r * LANES);
+            for (int r = 0; r < ROWS && r < rows; r++)
+                value_row_masked(blk, v_d + r * stride->d, stride->l, weights, ot + r * LANES);
             return;
         }
     }
-    FOR_BLOCK(r, v, rows) vec_store(acc[r][v], ot + r * LANES + v * VECTOR_WIDTH);
+    FOR_BLOCK(r, v) if (r < rows) vec_store(acc[r][v], ot + r * LANES + v * VECTOR_WIDTH);
 }
 
 INLINE void block_values(const block *blk, __global const float *v, const attention_params *p, const float *weights, float *ot) {
-    int d = 0;
-    for (; d + ROWS <= p->value_dim; d += ROWS) value_rows(ROWS, blk, v + d * p->v.d, &p->v, weights, ot + d * LANES);
-    for (; d < p->value_dim; d++) value_rows(1, blk, v + d * p->v.d, &p->v, weights, ot + d * LANES);
+    for (int d = 0; d < p->value_dim; d += ROWS) value_rows(p->value_dim - d, blk, v + d * p->v.d, &p->v, weights, ot + d * LANES);
 }
 
 /* Divide by the sums. A sum of 0 is that of a row without a finite score, all of whose weights are 0. */

@@ -5,9 +5,13 @@
  *      acc[r][lane] += sum over k of  a[r * a_row + k * a_step] * b[k * LANES + lane]      k = 0 ... depth - 1, in that order
  *
  * Scalars of A are broadcast from where they lie, so that any strides serve, and none costs a copy; B is packed, LANES =
- * VECTORS * VECTOR_WIDTH floats for each k. `rows` is a constant of each call, ROWS or 1 for what remains: the loops over it
- * unroll and the block lives in registers. ROWS * VECTORS sums and VECTORS + 1 operands must fit the register file (16 of AVX2,
- * 32 of AVX-512 and NEON). A row's sums do not depend on which rows were computed beside it.
+ * VECTORS * VECTOR_WIDTH floats for each k. The block has ROWS rows always: ROWS * VECTORS sums and VECTORS + 1 operands must fit
+ * the register file (16 of AVX2, 32 of AVX-512 and NEON). Where fewer rows are left, the last of them fills the block up, and
+ * its copies are not stored. A row's sums do not depend on which rows were computed beside it.
+ *
+ * Loops over the block have constant bounds and unroll; a bound that becomes constant by inlining is too late for PoCL (LLVM
+ * 15), which then keeps the sums in memory: 25 instead of 79 GFLOP/s.
+ * Register blocks tried in attention (AVX2, one core, of 102 GFLOP/s; TILE_KV 64): 4 rows x 3 vectors 83-86, 6 x 2 70-78.
  */
 #ifndef CLATTN_KERNELS_CPU_GEMM_H
 #define CLATTN_KERNELS_CPU_GEMM_H
@@ -19,66 +23,24 @@
 #endif
 #define LANES_OF_BLOCK (VECTORS * VECTOR_WIDTH)
 
-#define FOR_BLOCK(r, v, rows)                                                                                              \
-    UNROLL for (int r = 0; r < (rows); r++) UNROLL for (int v = 0; v < VECTORS; v++)
+#define FOR_BLOCK(r, v) UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < VECTORS; v++)
+/* The row that stands at place r of a block of which `rows` are left. */
+#define ROW_AT(r, rows) ((r) < (rows) ? (r) : (rows) - 1)
 
 /* `multiply`, defined for the address space of its B. */
 #define DEFINE_MULTIPLY(B_SPACE)                                                                                           \
-    INLINE void multiply(vec acc[ROWS][VECTORS], const int rows, __global const float *a, i64 a_row, i64 a_step,           \
+    INLINE void multiply(vec acc[ROWS][VECTORS], int rows, __global const float *a, i64 a_row, i64 a_step,                 \
                          B_SPACE const float *b, i64 depth) {                                                              \
+        i64 row[ROWS];                                                                                                     \
+        UNROLL for (int r = 0; r < ROWS; r++) row[r] = ROW_AT(r, rows) * a_row;                                            \
         for (i64 k = 0; k < depth; k++, a += a_step, b += LANES_OF_BLOCK) {                                                \
             vec lanes[VECTORS];                                                                                            \
             UNROLL for (int v = 0; v < VECTORS; v++) lanes[v] = vec_load(b + v * VECTOR_WIDTH);                            \
-            UNROLL for (int r = 0; r < rows; r++) {                                                                        \
-                vec scalar = vec_splat(a[r * a_row]);                                                                      \
+            UNROLL for (int r = 0; r < ROWS; r++) {                                                                        \
+                vec scalar = vec_splat(a[row[r]]);                                                                         \
                 UNROLL for (int v = 0; v < VECTORS; v++) acc[r][v] += scalar * lanes[v];                                   \
             }                                                                                                              \
         }                                                                                                                  \
     }
-
-/* ---- tiles of matrices, for the kernels that walk them ---------------------------------------------------------------
- * A tile of C, [rows][LANES], gathers the products of packed panels of B, [depth][LANES], while depth goes on TILE_K at a time;
- * a panel and ROWS rows of A then stay in the nearest cache. */
-#if defined(TILE_K)
-
-DEFINE_MULTIPLY(__private)
-
-INLINE void tile_clear(float *c, int rows) {
-    for (int n = 0; n < rows * LANES_OF_BLOCK; n += VECTOR_WIDTH) vec_store(vec_splat(0.0f), c + n);
-}
-
-/* C += A panel for `rows` rows. */
-INLINE void tile_multiply_rows(const int rows, float *c, __global const float *a, i64 a_row, i64 a_step, const float *panel,
-                               i64 depth) {
-    vec acc[ROWS][VECTORS];
-    FOR_BLOCK(r, v, rows) acc[r][v] = vec_load(c + r * LANES_OF_BLOCK + v * VECTOR_WIDTH);
-    multiply(acc, rows, a, a_row, a_step, panel, depth);
-    FOR_BLOCK(r, v, rows) vec_store(acc[r][v], c + r * LANES_OF_BLOCK + v * VECTOR_WIDTH);
-}
-
-/* panel[k][lane] = b[k * b_step + lane * b_lane] for the first `lanes` lanes, 0 for the others. */
-INLINE void panel_pack(float *panel, __global const float *b, i64 b_step, i64 b_lane, int depth, int lanes) {
-    if (b_lane == 1 && lanes == LANES_OF_BLOCK) {
-        for (int k = 0; k < depth; k++, b += b_step, panel += LANES_OF_BLOCK) {
-            UNROLL for (int v = 0; v < VECTORS; v++) vec_store(vec_load(b + v * VECTOR_WIDTH), panel + v * VECTOR_WIDTH);
-        }
-        return;
-    }
-    for (int lane = 0; lane < LANES_OF_BLOCK; lane++) {
-        for (int k = 0; k < depth; k++)
-            panel[k * LANES_OF_BLOCK + lane] = lane < lanes ? b[k * b_step + lane * b_lane] : 0.0f;
-    }
-}
-
-/* to[lane * stride] = scale * from[lane] for the first `lanes` lanes. */
-INLINE void lanes_store(__global float *to, i64 stride, const float *from, float scale, int lanes) {
-    if (stride == 1 && lanes == LANES_OF_BLOCK) {
-        UNROLL for (int v = 0; v < VECTORS; v++) vec_store(scale * vec_load(from + v * VECTOR_WIDTH), to + v * VECTOR_WIDTH);
-        return;
-    }
-    for (int lane = 0; lane < lanes; lane++) to[lane * stride] = scale * from[lane];
-}
-
-#endif
 
 #endif

@@ -28,12 +28,12 @@ INLINE vec lstm_cell(const vec *sums, const cell_buffers *at, const recurrence_p
     return output * vec_tanh(state);
 }
 
-INLINE void cell_block(const int rows, const cell_buffers *at, const recurrence_params *p, i64 step, i64 member, i64 unit) {
+INLINE void cell_block(int rows, const cell_buffers *at, const recurrence_params *p, i64 step, i64 member, i64 unit) {
     vec acc[ROWS][VECTORS];
     gate_sums(acc, rows, at, p, step, member, unit);
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < GATE_VECTORS; v++) {
+    UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < GATE_VECTORS; v++) {
         i64 first = unit + v * VECTOR_WIDTH;
-        if (first < p->hidden) store_h(lstm_cell(&acc[r][v], at, p, step, member + r, first), at, p, step, member + r, first);
+        if (r < rows && first < p->hidden) store_h(lstm_cell(&acc[r][v], at, p, step, member + r, first), at, p, step, member + r, first);
     }
 }
 

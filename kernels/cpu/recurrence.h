@@ -29,13 +29,12 @@ typedef struct cell_buffers {
 } cell_buffers;
 
 /* acc[member][gate and vector] = xw[step] + W_h h_{step-1}, for units from `unit` on of `rows` members from `member` on. */
-INLINE void gate_sums(vec acc[ROWS][VECTORS], const int rows, const cell_buffers *at, const recurrence_params *p, i64 step,
-                      i64 member, i64 unit) {
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int g = 0; g < GATES; g++) UNROLL for (int v = 0; v < GATE_VECTORS; v++) {
+INLINE void gate_sums(vec acc[ROWS][VECTORS], int rows, const cell_buffers *at, const recurrence_params *p, i64 step, i64 member,
+                      i64 unit) {
+    UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int g = 0; g < GATES; g++) UNROLL for (int v = 0; v < GATE_VECTORS; v++) {
         i64 first = unit + v * VECTOR_WIDTH;
-        acc[r][g * GATE_VECTORS + v] =
-            row_load(at->xw + (member + r) * p->xw.b + step * p->xw.l + (g * p->hidden + first) * p->xw.d, p->xw.d,
-                     p->hidden - first, 0.0f);
+        __global const float *xw = at->xw + (member + ROW_AT(r, rows)) * p->xw.b + step * p->xw.l;
+        acc[r][g * GATE_VECTORS + v] = row_load(xw + (g * p->hidden + first) * p->xw.d, p->xw.d, p->hidden - first, 0.0f);
     }
     __global const float *packed = at->packed + unit * GATES * p->hidden;
     if (step > 0)
@@ -59,18 +58,14 @@ INLINE void copy_state(__global float *to, strides to_stride, __global const flo
 }
 
 /* The cell itself, of rnn.cl or lstm.cl: a block of units from `unit` on, of `rows` members. */
-INLINE void cell_block(const int rows, const cell_buffers *at, const recurrence_params *p, i64 step, i64 member, i64 unit);
+INLINE void cell_block(int rows, const cell_buffers *at, const recurrence_params *p, i64 step, i64 member, i64 unit);
 
 /* group = tile of members * ceil(hidden / TILE_H) + tile of units. */
 INLINE void cell_step(const cell_buffers *at, const recurrence_params *p, i64 group) {
     i64 tiles = (p->hidden + TILE_H - 1) / TILE_H, member = group / tiles * TILE_B, first = group % tiles * TILE_H;
     i64 members = p->batch - member < TILE_B ? p->batch - member : TILE_B;
-    for (i64 unit = first; unit < first + TILE_H && unit < p->hidden; unit += LANES) {
-        if (members == TILE_B)
-            cell_block(TILE_B, at, p, p->step, member, unit);
-        else
-            for (i64 n = 0; n < members; n++) cell_block(1, at, p, p->step, member + n, unit);
-    }
+    for (i64 unit = first; unit < first + TILE_H && unit < p->hidden; unit += LANES)
+        cell_block((int)members, at, p, p->step, member, unit);
 }
 
 /* group = batch member: all its steps. */

@@ -9,10 +9,10 @@
 #define GATES 1
 #include "recurrence.h"
 
-INLINE void cell_block(const int rows, const cell_buffers *at, const recurrence_params *p, i64 step, i64 member, i64 unit) {
+INLINE void cell_block(int rows, const cell_buffers *at, const recurrence_params *p, i64 step, i64 member, i64 unit) {
     vec acc[ROWS][VECTORS];
     gate_sums(acc, rows, at, p, step, member, unit);
-    FOR_BLOCK(r, v, rows) store_h(vec_tanh(acc[r][v]), at, p, step, member + r, unit + v * VECTOR_WIDTH);
+    FOR_BLOCK(r, v) if (r < rows) store_h(vec_tanh(acc[r][v]), at, p, step, member + r, unit + v * VECTOR_WIDTH);
 }
 
 INLINE cell_buffers buffers_at(const recurrence_params *p, __global const float *packed, __global const float *xw,

@@ -4,21 +4,14 @@
  *
  * group = ((b * heads_q + h) * ceil(len_q / TILE_M) + tile of queries) * ceil(len_kv / TILE_N) + tile of keys.
  * Keys lie in lanes: LANES = VECTORS * VECTOR_WIDTH rows of K are transposed TILE_K deep into a panel, which serves the tile's
- * queries, whose elements are broadcast (gemm.h).
+ * queries, whose elements are broadcast (tile.h).
  * Private memory: (TILE_K + TILE_M) * LANES floats.
  */
-#include "gemm.h"
-
-#if !defined(TILE_M) || !defined(TILE_N) || !defined(TILE_K)
-#error "TILE_M, TILE_N: queries and keys of a group; TILE_K: depth of a packed panel"
-#endif
-#define LANES LANES_OF_BLOCK
+#include "tile.h"
 
 INLINE void multiply_tile(float *c, __global const float *q, const strides *stride, int rows, const float *panel, int depth) {
-    int r = 0;
-    for (; r + ROWS <= rows; r += ROWS)
-        tile_multiply_rows(ROWS, c + r * LANES, q + r * stride->l, stride->l, stride->d, panel, depth);
-    for (; r < rows; r++) tile_multiply_rows(1, c + r * LANES, q + r * stride->l, stride->l, stride->d, panel, depth);
+    for (int r = 0; r < rows; r += ROWS)
+        tile_multiply_rows(rows - r, c + r * LANES, q + r * stride->l, stride->l, stride->d, panel, depth);
 }
 
 __kernel GROUP_OF_ONE void scores(__global const float *q, __global const float *k, __global float *out, attention_params p) {

@@ -4,17 +4,12 @@
  *
  * group = ((b * heads_q + h) * ceil(len_q / TILE_M) + tile of queries) * ceil(value_dim / TILE_N) + tile of value dims.
  * Value dims lie in lanes: TILE_K rows of V are packed at a time and serve the tile's queries, whose weights are broadcast
- * (gemm.h). Which keys are live is asked of the mask, not of the weights: 0 * NaN must not happen. Live keys do not decrease
+ * (tile.h). Which keys are live is asked of the mask, not of the weights: 0 * NaN must not happen. Live keys do not decrease
  * with the query, so a block of rows goes up to its first row's last live key and each row goes on alone.
  * Private memory: (TILE_K + TILE_M) * LANES floats.
  */
-#include "gemm.h"
 #include "../mask.h"
-
-#if !defined(TILE_M) || !defined(TILE_N) || !defined(TILE_K)
-#error "TILE_M, TILE_N: queries and value dims of a group; TILE_K: keys of a packed panel"
-#endif
-#define LANES LANES_OF_BLOCK
+#include "tile.h"
 
 /* The live keys of query i within the panel of keys from `start`. */
 INLINE int live_in_panel(const attention_params *p, i64 i, i64 start) {
@@ -25,17 +20,15 @@ INLINE int live_in_panel(const attention_params *p, i64 i, i64 start) {
 INLINE void multiply_tile(float *c, __global const float *weights, const attention_params *p, i64 first, int rows,
                           const float *panel, i64 start) {
     i64 a_row = p->weights.l, a_step = p->weights.d;
-    for (int r = 0; r < rows;) {
-        int block = r + ROWS <= rows ? ROWS : 1, common = live_in_panel(p, first + r, start);
-        if (block == ROWS) tile_multiply_rows(ROWS, c + r * LANES, weights + r * a_row, a_row, a_step, panel, common);
-        if (block == 1) tile_multiply_rows(1, c + r * LANES, weights + r * a_row, a_row, a_step, panel, common);
-        for (int n = 1; n < block; n++) {
-            int more = live_in_panel(p, first + r + n, start) - common;
+    for (int r = 0; r < rows; r += ROWS) {
+        int block = rows - r < ROWS ? rows - r : ROWS, common = live_in_panel(p, first + r, start);
+        tile_multiply_rows(block, c + r * LANES, weights + r * a_row, a_row, a_step, panel, common);
+        for (int n = r + 1; n < r + block; n++) {
+            int more = live_in_panel(p, first + n, start) - common;
             if (more > 0)
-                tile_multiply_rows(1, c + (r + n) * LANES, weights + (r + n) * a_row + common * a_step, a_row, a_step,
-                                   panel + common * LANES, more);
+                tile_multiply_rows(1, c + n * LANES, weights + n * a_row + common * a_step, a_row, a_step, panel + common * LANES,
+                                   more);
         }
-        r += block;
     }
 }
 

@@ -1,8 +1,9 @@
-/* weights[b,h,i,j] = exp(scores[b,h,i,j] - lse[b,h,i]),  lse[b,h,i] = log of the sum over j of exp(scores[b,h,i,j]).
+/* weights[b,h,i,j] = exp(scores[b,h,i,j] - lse[b,h,i]),  lse[b,h,i] = log of the sum over live j of exp(scores[b,h,i,j]).
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A score of -infinity weighs 0; a row of nothing else has weights 0 and lse -infinity. A NaN or a +infinity makes its row NaN.
+ * A score of -infinity weighs 0; a row of nothing else has weights 0 and lse -infinity. A NaN or a +infinity makes its row NaN,
+ * but masked keys weigh 0 even there.
  * Source and destination may be the same memory.
  *
  * Shapes          scores, weights (batch, heads_q, len_q, len_kv), lse (batch, heads_q, len_q, 1) where has_lse
@@ -62,13 +63,14 @@ KERNEL void softmax(const global float *scores, global float *weights, global fl
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         const i64 i = group % tiles_i * TILE_M + row;
         const head at = head_at(&p, group / tiles_i);
-        const i64 count = i < p.len_q ? p.len_kv : 0;
+        const i64 count = i < p.len_q ? live_keys(&p, i) : 0;
         const global float *from = scores + offset_of(p.scores, at.b, at.h, i, 0);
         global float *to = weights + offset_of(p.weights, at.b, at.h, i, 0);
 
         const exp_sum total = sum_of_row(sums, sum_of_lane(from, p.scores.d, count, lane), lane);
         const float scale = total.sum == 0.0f ? 0.0f : 1.0f / total.sum;
         for (i64 j = lane; j < count; j += LANES) to[j * p.weights.d] = exp(from[j * p.scores.d] - pivot(total.max)) * scale;
+        for (i64 j = count + lane; j < p.len_kv && i < p.len_q; j += LANES) to[j * p.weights.d] = 0.0f;
         if (p.has_lse && lane == 0 && i < p.len_q) lse[offset_of(p.lse, at.b, at.h, i, 0)] = total.max + log(total.sum);
         barrier(CLK_LOCAL_MEM_FENCE); /* before the next row's sums */
     }

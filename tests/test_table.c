@@ -1,0 +1,266 @@
+/* The kernel table: every row is well-formed, can be chosen by some device, builds where it can, and takes the local memory it
+ * says; every role is served on every kind of device.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#ifdef CLATTN_TESTS_OPENCL
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#endif
+
+#define ISA(name, width, ...) width,
+static const int widths[] = {
+#include "../host/native/isa.def"
+};
+#undef ISA
+
+/* ---- form ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_width(int width) {
+    bool found = false;
+    for (size_t n = 0; n < COUNT(widths); n++) found |= widths[n] == width;
+    return found;
+}
+
+START_TEST(names_are_unique) {
+    for (size_t n = 0; n < clattn__row_count; n++) {
+        for (size_t m = 0; m < n; m++) ck_assert_str_ne(clattn__rows[n].name, clattn__rows[m].name);
+    }
+}
+END_TEST
+
+START_TEST(row_is_well_formed) {
+    const clattn__row *row = &clattn__rows[_i];
+    ck_assert_uint_lt(row->role, CLATTN__ROLE_COUNT);
+    ck_assert_msg(row->source && row->source[0], "%s has no source", row->name);
+    int macros = 0;
+    for (; macros < CLATTN__MAX_MACROS && row->macros[macros].name; macros++) {
+        const clattn__macro *macro = &row->macros[macros];
+        ck_assert_msg(macro->value > 0, "%s: %s is %d", row->name, macro->name, macro->value);
+        ck_assert_int_eq(clattn__row_macro(row, macro->name, -1), macro->value);
+    }
+    ck_assert_int_eq(clattn__row_macro(row, "NO_SUCH_MACRO", -7), -7);
+    const int width = clattn__row_macro(row, "VECTOR_WIDTH", 0), work_group = clattn__row_macro(row, "WORK_GROUP", 0);
+    switch (row->family) {
+    case CLATTN__FAMILY_CPU:
+        ck_assert_msg(is_width(width), "%s: no instruction-set level has vectors of %d floats", row->name, width);
+        ck_assert_msg(!work_group, "%s: a CPU row with a work-group", row->name);
+        break;
+    case CLATTN__FAMILY_GPU: ck_assert_msg(work_group && !width, "%s: a GPU row has a WORK_GROUP, no VECTOR_WIDTH", row->name); break;
+    case CLATTN__FAMILY_CLBLAST: ck_assert_msg(macros == 0, "%s: CLBlast takes no macros", row->name); break;
+    }
+}
+END_TEST
+
+START_TEST(role_is_well_formed) {
+    const clattn__role_info *role = &clattn__roles[_i];
+    ck_assert(role->entry && role->entry[0]);
+    ck_assert_uint_gt(role->params_size, 0);
+    ck_assert(role->buffers > 0 && role->buffers <= CLATTN__MAX_BUFFERS);
+    for (int n = 0; n < role->buffers; n++) ck_assert(role->buffer_names[n] && role->buffer_names[n][0]);
+}
+END_TEST
+
+/* ---- choice -------------------------------------------------------------------------------------------------------- */
+
+/* A context on a device that is not there. */
+static clattn_context *fake_context(clattn__device device) {
+    clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
+    options.device = "reference";
+    clattn_context *context;
+    ck_assert_int_eq(clattn_context_create(&options, &context), CLATTN_OK);
+    context->device = device;
+    return context;
+}
+
+static clattn__params params_of_dim(clattn__role role, int dim) {
+    clattn__params params = {0};
+    if (role == CLATTN__ROLE_ATTENTION) params.attention.head_dim = params.attention.value_dim = dim;
+    if (role == CLATTN__ROLE_PROJECT) { /* a packed product without bias */
+        params.project = (project_params){.batch = 1, .len = 8, .depth = 8, .columns = 8, .dim = 8};
+        params.project.x = params.project.w = params.project.y = (strides){0, 0, 8, 1};
+    }
+    return params;
+}
+
+/* The device for which a row is made: as wide, as large, and no more. */
+static clattn__device device_of(const clattn__row *row) {
+    return (clattn__device){
+        .has_cpu_family = row->family == CLATTN__FAMILY_CPU,
+        .has_gpu_family = row->family == CLATTN__FAMILY_GPU,
+        .has_clblast = row->family == CLATTN__FAMILY_CLBLAST,
+        .vector_width = clattn__row_macro(row, "VECTOR_WIDTH", 1),
+        .max_work_group = (size_t)clattn__row_macro(row, "WORK_GROUP", 1),
+        .local_bytes = (size_t)clattn__row_macro(row, "LOCAL_BYTES", 0),
+    };
+}
+
+START_TEST(row_can_be_chosen) {
+    const clattn__row *row = &clattn__rows[_i];
+    clattn_context *context = fake_context(device_of(row));
+    const int dim = clattn__row_macro(row, "HEAD_DIM_LIMIT", 64);
+    const clattn__params params = params_of_dim(row->role, dim);
+    const clattn__row *chosen = clattn__choose_row(context, row->role, &params, NULL);
+    ck_assert_msg(chosen == row, "%s is never chosen: %s comes first", row->name, chosen ? chosen->name : "nothing");
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* The largest heads, on the smallest devices that there are. */
+START_TEST(every_role_is_served_everywhere) {
+    const clattn__role role = (clattn__role)_i;
+    clattn__device devices[COUNT(widths) + 2] = {
+        {.has_gpu_family = true, .max_work_group = 256, .local_bytes = 32768}, /* what OpenCL 1.2 asks of a GPU, about */
+        {.has_gpu_family = true, .max_work_group = 1, .local_bytes = 32768},   /* and no more than it must */
+    };
+    for (size_t n = 0; n < COUNT(widths); n++) {
+        devices[n + 2] = (clattn__device){.has_cpu_family = true, .vector_width = widths[n], .max_work_group = 1};
+    }
+    for (size_t n = 0; n < COUNT(devices); n++) {
+        clattn_context *context = fake_context(devices[n]);
+        const clattn__params params = params_of_dim(role, CLATTN__HEAD_DIM_MAX);
+        clattn__text why = {0};
+        const clattn__row *row = clattn__choose_row(context, role, &params, &why);
+        ck_assert_msg(row != NULL, "no row for %s on fake device %zu:\n%s", clattn__roles[role].entry, n, why.data);
+        clattn__text_free(&why);
+        clattn_context_destroy(context);
+    }
+}
+END_TEST
+
+/* Without a row there is a sentence for each one, why it was not taken. */
+START_TEST(refusals_are_explained) {
+    clattn_context *context = fake_context((clattn__device){.vector_width = 3});
+    const clattn__params params = params_of_dim(CLATTN__ROLE_ATTENTION, 64);
+    clattn__text why = {0};
+    ck_assert_ptr_null(clattn__choose_row(context, CLATTN__ROLE_ATTENTION, &params, &why));
+    for (size_t n = 0; n < clattn__row_count; n++) {
+        if (clattn__rows[n].role == CLATTN__ROLE_ATTENTION) ck_assert_ptr_nonnull(strstr(why.data, clattn__rows[n].name));
+    }
+    clattn__text_free(&why);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* ---- grids --------------------------------------------------------------------------------------------------------- */
+
+/* Groups cover the work: none without work, one for a little, one more past a tile. */
+START_TEST(grid_covers_the_work) {
+    const clattn__row *row = &clattn__rows[_i];
+    clattn__params one = {0};
+    one.recurrence.lanes = clattn__row_macro(row, "LANES", 1);
+    const bool project = row->role == CLATTN__ROLE_PROJECT, attention = row->role < CLATTN__ROLE_PACK_RECURRENT && !project;
+    if (project) {
+        one.project.batch = one.project.len = one.project.columns = one.project.dim = 1;
+    } else if (attention) {
+        one.attention.batch = one.attention.heads_q = one.attention.heads_kv = 1;
+        one.attention.len_q = one.attention.len_kv = one.attention.value_dim = one.attention.head_dim = 1;
+    } else {
+        one.recurrence.batch = one.recurrence.steps = one.recurrence.hidden = one.recurrence.gates = 1;
+    }
+    ck_assert_int_eq(clattn__row_groups(row, &one), 1);
+    clattn__params none = one, batch = one;
+    i64 *const batches[] = {project ? &none.project.batch : attention ? &none.attention.batch : &none.recurrence.batch,
+                            project ? &batch.project.batch : attention ? &batch.attention.batch : &batch.recurrence.batch};
+    *batches[0] = 0;
+    *batches[1] = 100000;
+    ck_assert_int_eq(clattn__row_groups(row, &none), 0);
+    const i64 many = clattn__row_groups(row, &batch);
+    ck_assert_msg(many >= 1 && many <= 100000, "%s: %lld groups for a batch of 100000", row->name, (long long)many);
+}
+END_TEST
+
+/* ---- builds -------------------------------------------------------------------------------------------------------- */
+
+/* Make one row ready on a device; *step is the caller's to release. */
+static void prepare_row(clattn_context *context, const clattn__row *row, int dim, clattn__step *step) {
+    clattn_plan plan = {.context = context};
+    *step = (clattn__step){.row = row, .params = params_of_dim(row->role, dim), .repeat = 1};
+    clattn_status status = context->backend->prepare(&plan, step);
+    ck_assert_msg(status == CLATTN_OK, "%s with dim %d: %s: %s", row->name, dim, clattn_status_name(status), error_text(context));
+}
+
+#ifdef CLATTN_TESTS_OPENCL
+static void check_local_memory(const clattn__row *row, int dim, cl_kernel kernel) {
+    cl_device_id device = NULL;
+    cl_context cl = NULL;
+    cl_ulong bytes = 0;
+    size_t work_group = 0;
+    ck_assert_int_eq(clGetKernelInfo(kernel, CL_KERNEL_CONTEXT, sizeof cl, &cl, NULL), CL_SUCCESS);
+    ck_assert_int_eq(clGetContextInfo(cl, CL_CONTEXT_DEVICES, sizeof device, &device, NULL), CL_SUCCESS);
+    ck_assert_int_eq(clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof bytes, &bytes, NULL), CL_SUCCESS);
+    ck_assert_int_eq(clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof work_group, &work_group, NULL),
+                     CL_SUCCESS);
+    const int declared = clattn__row_macro(row, "LOCAL_BYTES", 0);
+    ck_assert_msg(bytes <= (cl_ulong)declared, "%s with dim %d: %llu bytes of local memory, %d declared", row->name, dim,
+                  (unsigned long long)bytes, declared);
+    ck_assert_uint_ge(work_group, (size_t)clattn__row_macro(row, "WORK_GROUP", 1));
+}
+#endif
+
+static bool may_serve(const clattn_context *context, const clattn__row *row) {
+    if (row->family == CLATTN__FAMILY_CLBLAST) return context->device.has_clblast;
+    if (row->family == CLATTN__FAMILY_GPU) return context->device.has_gpu_family;
+    return context->device.has_cpu_family && context->device.vector_width == clattn__row_macro(row, "VECTOR_WIDTH", 0);
+}
+
+/* Every row on every device that may serve it, with heads of each size that a kernel is built for. */
+START_TEST(row_builds) {
+    static const int dims[] = {64, 128, 256, CLATTN__HEAD_DIM_MAX};
+    const clattn__row *row = &clattn__rows[_i];
+    size_t served = 0;
+    for (size_t d = 0; d < test_device_count(); d++) {
+        clattn_context *context = test_context(d);
+        if (!context || context->backend->runs_operators || !may_serve(context, row)) continue;
+        served++;
+        const size_t builds = row->role == CLATTN__ROLE_ATTENTION ? COUNT(dims) : 1;
+        for (size_t n = 0; n < builds; n++) {
+            if (dims[n] > clattn__row_macro(row, "HEAD_DIM_LIMIT", CLATTN__HEAD_DIM_MAX)) continue;
+            clattn__step step;
+            prepare_row(context, row, dims[n], &step);
+#ifdef CLATTN_TESTS_OPENCL
+            if (context->device.info.kind >= CLATTN_DEVICE_OPENCL_CPU && row->family != CLATTN__FAMILY_CLBLAST) {
+                check_local_memory(row, dims[n], step.prepared);
+            }
+#endif
+            context->backend->release(context, &step);
+        }
+    }
+    if (!served) printf("row %s: no device here can run it\n", row->name);
+}
+END_TEST
+
+START_TEST(source_is_embedded) {
+#ifdef CLATTN_TESTS_OPENCL
+    const clattn__row *row = &clattn__rows[_i];
+    if (row->family == CLATTN__FAMILY_CLBLAST) return;
+    const char *text = clattn__kernel_source(row->source);
+    ck_assert_msg(text && text[0], "%s: %s is not embedded", row->name, row->source);
+    ck_assert_ptr_nonnull(strstr(text, clattn__roles[row->role].entry));
+    ck_assert_ptr_null(clattn__kernel_source("no/such.cl"));
+#endif
+}
+END_TEST
+
+int main(void) {
+    const int rows = (int)clattn__row_count;
+    Suite *suite = suite_create("table");
+    TCase *tests = tcase_create("table");
+    tcase_add_test(tests, names_are_unique);
+    tcase_add_loop_test(tests, row_is_well_formed, 0, rows);
+    tcase_add_loop_test(tests, role_is_well_formed, 0, CLATTN__ROLE_COUNT);
+    tcase_add_loop_test(tests, row_can_be_chosen, 0, rows);
+    tcase_add_loop_test(tests, every_role_is_served_everywhere, 0, CLATTN__ROLE_COUNT);
+    tcase_add_test(tests, refusals_are_explained);
+    tcase_add_loop_test(tests, grid_covers_the_work, 0, rows);
+    tcase_add_loop_test(tests, source_is_embedded, 0, rows);
+    tcase_add_loop_test(tests, row_builds, 0, rows);
+    suite_add_tcase(suite, tests);
+    return run_device_suite(suite);
+}
