@@ -7,6 +7,7 @@
 #include "loader.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,6 +62,11 @@ void clattn__opencl_unload(clattn__opencl_api *api) {
     clattn__library_close(api->library);
     memset(api, 0, sizeof *api);
 }
+
+static pthread_mutex_t discovery = PTHREAD_MUTEX_INITIALIZER;
+
+void clattn__opencl_discovery_begin(void) { pthread_mutex_lock(&discovery); }
+void clattn__opencl_discovery_end(void) { pthread_mutex_unlock(&discovery); }
 
 #define CODES(X)                                                                                                         \
     X(CL_SUCCESS)                                                                                                        \
