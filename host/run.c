@@ -67,7 +67,7 @@ static clattn_status check_alias(const clattn_plan *plan, const clattn_arg *args
 clattn_status clattn_plan_run(clattn_plan *plan, const clattn_arg *args, size_t count) {
     if (!plan) return CLATTN_ERROR_ARGUMENT;
     if (!args && count) return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "args is NULL, count is %zu", count);
-    clattn_status status = clattn__plan_check_names(plan, &args->id, count, sizeof *args);
+    clattn_status status = clattn__plan_check_names(plan, args ? &args->id : NULL, count, sizeof *args);
     for (size_t n = 0; n < count && status == CLATTN_OK; n++) status = check_memory(plan, &args[n]);
     if (status == CLATTN_OK) status = check_alias(plan, args, count);
     if (status != CLATTN_OK) return status;
@@ -98,7 +98,7 @@ clattn_status clattn_attention_f32(clattn_context *context, int64_t batch, int64
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
     desc.q = desc.out = clattn_tensor_bhld(CLATTN_F32, batch, heads_q, len_q, head_dim);
     desc.k = desc.v = clattn_tensor_bhld(CLATTN_F32, batch, heads_kv, len_kv, head_dim);
-    desc.causal = causal;
+    desc.causal = causal != 0;
     const clattn_arg args[] = {
         {CLATTN_TENSOR_Q, (void *)q, 0},
         {CLATTN_TENSOR_K, (void *)k, 0},
