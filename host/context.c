@@ -42,7 +42,10 @@ clattn_status clattn__context_options(const clattn_context_options *given, clatt
         *options = (clattn_context_options)CLATTN_CONTEXT_OPTIONS_INIT;
         return CLATTN_OK;
     }
-    return clattn__read_struct(NULL, "options", options, sizeof *options, given);
+    clattn_status status = clattn__read_struct(NULL, "options", options, sizeof *options, given);
+    if (status == CLATTN_ERROR_UNSUPPORTED && given->error && given->error_size) /* a larger struct: these fields are in it */
+        clattn__text_copy("options: a field past those that this library knows is set", given->error, given->error_size);
+    return status;
 }
 
 /* The error text that outlives a failed context is the caller's buffer. */

@@ -68,7 +68,7 @@ static bool parse_index(const char **text, int *index) {
     if (**text != ':') return false;
     char *end;
     const long value = strtol(*text + 1, &end, 10);
-    if (end == *text + 1 || (*text)[1] == '-' || (*text)[1] == '+' || (*text)[1] == ' ' || value > 9999) return false;
+    if ((*text)[1] < '0' || (*text)[1] > '9' || value > 9999) return false;
     *index = (int)value;
     *text = end;
     return true;
@@ -207,13 +207,17 @@ static clattn_status open_wish(clattn_context *context, const char *asked, const
     return status;
 }
 
+/* An OpenMP runtime that cannot start a thread ends the process: a slip of the pen must not reach it. */
+enum { LARGEST_TEAM = 4096 };
+
 clattn_status clattn_context_create(const clattn_context_options *given, clattn_context **out) {
     if (!out) return CLATTN_ERROR_ARGUMENT;
     *out = NULL;
     clattn_context_options options;
     clattn_status status = clattn__context_options(given, &options);
     if (status != CLATTN_OK) return status;
-    const char *asked = options.device ? options.device : getenv("CLATTN_DEVICE");
+    const bool set = options.device != NULL;
+    const char *asked = set ? options.device : getenv("CLATTN_DEVICE");
     if (!asked || !*asked) asked = "auto";
     if (options.error && options.error_size) options.error[0] = 0;
     clattn_context *context = clattn__context_new(&options);
@@ -222,10 +226,12 @@ clattn_status clattn_context_create(const clattn_context_options *given, clattn_
     if (options.threads < 0 || options.work_groups < 0)
         status = clattn__fail(context, CLATTN_ERROR_ARGUMENT, "threads is %d and work_groups is %d; neither is negative",
                               options.threads, options.work_groups);
+    else if (options.threads > LARGEST_TEAM)
+        status = clattn__fail(context, CLATTN_ERROR_ARGUMENT, "threads is %d; it is at most %d", options.threads, LARGEST_TEAM);
     else if (!parse_wish(asked, &wish))
         status = clattn__fail(context, CLATTN_ERROR_ARGUMENT,
-                              "device \"%s\" is not understood; it is auto, gpu, cpu, native, opencl, opencl:P:D or reference",
-                              asked);
+                              "%s \"%s\" is not understood; it is auto, gpu, cpu, native, opencl, opencl:P:D or reference",
+                              set ? "device" : "$CLATTN_DEVICE", asked);
     else
         status = open_wish(context, asked, &wish);
     if (status != CLATTN_OK) return clattn__context_give_up(context, &options, status, NULL);

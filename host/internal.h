@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "../kernels/mask.h"
 #include "../kernels/params.h"
@@ -158,6 +159,7 @@ struct clattn_context {
     const clattn__backend *backend;
     clattn__device device;
     int threads;     /* native: the number it runs with; set by its open function */
+    pid_t process;   /* native: where those threads are */
     int work_groups; /* OpenCL: 0 or the limit */
     clattn_log_callback log;
     void *log_user;

@@ -52,7 +52,9 @@ static void release(clattn_context *context, clattn__step *step) {
     step->prepared = NULL;
 }
 
+/* In a process forked off since, OpenMP's threads are gone and a team of many waits for them for ever: one thread. */
 static int team_size(const clattn_context *context, i64 groups) {
+    if (context->process != getpid()) return 1;
     return groups < context->threads ? (int)groups : context->threads;
 }
 
@@ -163,6 +165,7 @@ clattn_status clattn__native_open(clattn_context *context, const char *isa) {
 #else
     context->threads = 1;
 #endif
+    context->process = getpid();
     describe(context, levels, used, used == best);
     context->backend = &clattn__backend_native;
     context->state = (void *)used->name;

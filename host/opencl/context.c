@@ -100,8 +100,10 @@ static clattn_status open_clblast(clattn_context *context) {
 clattn_status clattn__opencl_open(clattn_context *context, int platform, int device, const char *family) {
     clattn__opencl_api api;
     cl_device_id id = NULL;
+    cl_context cl = NULL;
     clattn_status status = load(context, &api);
     if (status != CLATTN_OK) return status;
+    clattn__opencl_discovery_begin();
     status = find_device(context, &api, platform, device, &id);
     if (status == CLATTN_OK) {
         clattn__opencl_describe(&api, id, &context->device);
@@ -109,12 +111,12 @@ clattn_status clattn__opencl_open(clattn_context *context, int platform, int dev
         status = check_usable(context, &context->device);
     }
     if (status == CLATTN_OK) status = narrow_family(context, family, &context->device);
-    cl_context cl = NULL;
     if (status == CLATTN_OK) {
         cl_int code;
         cl = api.CreateContext(NULL, 1, &id, NULL, NULL, &code);
         if (!cl) status = clattn__opencl_fail(context, "clCreateContext", code);
     }
+    clattn__opencl_discovery_end();
     if (status != CLATTN_OK) {
         clattn__opencl_unload(&api);
         return status;

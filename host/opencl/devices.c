@@ -272,7 +272,9 @@ clattn_status clattn__opencl_list(clattn__device **devices, size_t *count) {
     char why[200];
     clattn_status status = CLATTN_OK;
     if (clattn__opencl_load(&api, why, sizeof why)) {
+        clattn__opencl_discovery_begin();
         status = list_platforms(&api, &list);
+        clattn__opencl_discovery_end();
         clattn__opencl_unload(&api);
     } else {
         clattn__device *entry = list_add(&list);

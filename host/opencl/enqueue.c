@@ -27,6 +27,7 @@ static clattn_status check_queue(const clattn_plan *plan, cl_command_queue queue
 /* A memory object as it concerns us; for a sub-buffer, where it lies in its parent. */
 typedef struct memory_info {
     cl_context context;
+    cl_mem_object_type type;
     cl_mem root;
     size_t size, offset;
     cl_mem_flags flags;
@@ -35,6 +36,7 @@ typedef struct memory_info {
 static cl_int query_memory(const clattn__opencl_api *api, cl_mem mem, memory_info *out) {
     cl_mem parent = NULL;
     cl_int code = api->GetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof out->context, &out->context, NULL);
+    if (code == CL_SUCCESS) code = api->GetMemObjectInfo(mem, CL_MEM_TYPE, sizeof out->type, &out->type, NULL);
     if (code == CL_SUCCESS) code = api->GetMemObjectInfo(mem, CL_MEM_SIZE, sizeof out->size, &out->size, NULL);
     if (code == CL_SUCCESS) code = api->GetMemObjectInfo(mem, CL_MEM_FLAGS, sizeof out->flags, &out->flags, NULL);
     if (code == CL_SUCCESS) code = api->GetMemObjectInfo(mem, CL_MEM_OFFSET, sizeof out->offset, &out->offset, NULL);
@@ -60,6 +62,9 @@ static clattn_status check_arg(const clattn_plan *plan, const clattn_cl_arg *arg
     if (code != CL_SUCCESS)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: this is no buffer: %s (%d)", name, clattn__opencl_code(code),
                             code);
+    if (found->type != CL_MEM_OBJECT_BUFFER)
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: this is no buffer: its CL_MEM_TYPE is 0x%x", name,
+                            (unsigned)found->type);
     if (found->context != cl->cl)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: the buffer belongs to another cl_context than the plan's",
                             name);
@@ -136,6 +141,8 @@ clattn_status clattn_cl_plan_enqueue(clattn_plan *plan, cl_command_queue queue, 
     if ((wait_count > 0) != (wait_list != NULL))
         return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "wait_count is %u and wait_list is %s", wait_count,
                             wait_list ? "given" : "NULL");
+    for (cl_uint n = 0; n < wait_count; n++) /* which not every driver refuses */
+        if (!wait_list[n]) return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "wait_list[%u] is NULL", n);
     clattn_status status = check_queue(plan, queue);
     if (status == CLATTN_OK) status = check_args(plan, args, count, bound);
     if (status != CLATTN_OK) return status;

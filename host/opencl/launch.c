@@ -6,6 +6,7 @@
  * Nothing here blocks.
  */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +40,12 @@ clattn_status clattn__opencl_own_workspace(clattn_plan *plan, clattn_cl_arg *bou
     if (!state->workspace && plan->workspace_bytes > 0) {
         cl_int code;
         state->workspace = cl->api.CreateBuffer(cl->cl, CL_MEM_READ_WRITE, plan->workspace_bytes, NULL, &code);
-        if (!state->workspace) return clattn__opencl_fail(plan->context, "clCreateBuffer of the workspace", code);
+        if (!state->workspace) {
+            char call[160];
+            snprintf(call, sizeof call, "clCreateBuffer of a workspace of %zu bytes, where the device gives at most %llu,",
+                     plan->workspace_bytes, (unsigned long long)plan->context->device.info.max_alloc_bytes);
+            return clattn__opencl_fail(plan->context, call, code);
+        }
     }
     *bound = (clattn_cl_arg){CLATTN_TENSOR_WORKSPACE, state->workspace, 0};
     *after = last_user(plan);

@@ -4,6 +4,7 @@
  */
 #include "loader.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "../library.h"
@@ -34,6 +35,11 @@ void clattn__opencl_unload(clattn__opencl_api *api) {
     clattn__library_close(api->library);
     memset(api, 0, sizeof *api);
 }
+
+static pthread_mutex_t discovery = PTHREAD_MUTEX_INITIALIZER;
+
+void clattn__opencl_discovery_begin(void) { pthread_mutex_lock(&discovery); }
+void clattn__opencl_discovery_end(void) { pthread_mutex_unlock(&discovery); }
 
 #define CODES(X)                                                                                                               \
     X(CL_SUCCESS)                                                                                                              \

@@ -72,6 +72,11 @@ typedef struct clattn__opencl_api {
 bool clattn__opencl_load(clattn__opencl_api *api, char *why, size_t why_size);
 void clattn__opencl_unload(clattn__opencl_api *api);
 
+/* Between these two one thread of the process at a time: drivers set themselves up at the first question about their devices,
+ * and threads that ask together crash some of them (PoCL 3). What is shared is the driver, so the lock is, too. */
+void clattn__opencl_discovery_begin(void);
+void clattn__opencl_discovery_end(void);
+
 /* "CL_OUT_OF_RESOURCES"; "an unknown code" for what OpenCL 1.2 does not name. */
 const char *clattn__opencl_code(cl_int code);
 
