@@ -14,6 +14,10 @@ bool bench_opencl_flush(bench_device *device, bench_error *error) {
     (void)device;
     return bench_fail(error, "%s", missing);
 }
+bool bench_opencl_limit(bench_candidate *candidate, bench_limit_kind kind, bench_error *error) {
+    (void)candidate, (void)kind;
+    return bench_fail(error, "%s", missing);
+}
 
 #else
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "../host/internal.h"
-#include "../host/opencl/loader.h"
+#include "../host/library.h"
 #include "candidate.h"
 #include "clock.h"
 #include "pin.h"
