@@ -35,17 +35,18 @@ static const cli_option options[] = {
 #define DETAILS                                                                                                          \
     "Without a job, attention is set beside the recurrence that it replaced: core against core, layer against layer, and the\n" \
     "LSTM, over a sweep of lengths; then the same work on 1, 2, ... all units; then a verdict computed from the figures.\n"     \
-    "Jobs: attention, recurrence, limits, all. Two results: clattn bench compare A.json B.json.\n"
+    "Jobs: attention, project, recurrence, limits, all. Two results: clattn bench compare A.json B.json.\n"
 
 static const cli_command commands[] = {
     [BENCH_JOB_MAIN] = {"bench", "attention beside the recurrence, measured on this machine", options, .details = DETAILS},
     [BENCH_JOB_ATTENTION] = {"bench attention", "attention alone: full and causal, on one unit and on all", options},
+    [BENCH_JOB_PROJECT] = {"bench project", "the projection of d_model by d_model, on one unit and on all", options},
     [BENCH_JOB_RECURRENCE] = {"bench recurrence", "the recurrences: loop and layer", options},
     [BENCH_JOB_LIMITS] = {"bench limits", "what the device can do at most: multiply-adds and bandwidth", options},
     [BENCH_JOB_ALL] = {"bench all", "limits, attention with peers, projections, recurrences, and the main job", options},
 };
 
-static const char *const job_names[] = {NULL, "attention", "recurrence", "limits", "all"};
+static const char *const job_names[] = {NULL, "attention", "project", "recurrence", "limits", "all"};
 
 /* The job that argv[1] names, if it is no option. */
 static bool read_job(bench_args *args, int argc, char **argv, int *exit_code) {
@@ -56,7 +57,7 @@ static bool read_job(bench_args *args, int argc, char **argv, int *exit_code) {
             args->job = job;
             return true;
         }
-    *exit_code = cli_fail("bench", CLI_USAGE, "%s is no job; it is attention, recurrence, limits, all or compare", argv[1]);
+    *exit_code = cli_fail("bench", CLI_USAGE, "%s is no job; it is attention, project, recurrence, limits, all or compare", argv[1]);
     return false;
 }
 

@@ -7,7 +7,14 @@
 
 #include "cli/options.h"
 
-typedef enum bench_job { BENCH_JOB_MAIN, BENCH_JOB_ATTENTION, BENCH_JOB_RECURRENCE, BENCH_JOB_LIMITS, BENCH_JOB_ALL } bench_job;
+typedef enum bench_job {
+    BENCH_JOB_MAIN,
+    BENCH_JOB_ATTENTION,
+    BENCH_JOB_PROJECT,
+    BENCH_JOB_RECURRENCE,
+    BENCH_JOB_LIMITS,
+    BENCH_JOB_ALL,
+} bench_job;
 
 typedef struct bench_args {
     bench_job job;

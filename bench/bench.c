@@ -25,6 +25,7 @@ static bool run_all(bench_session *session, bench_error *error) {
 static job_function *const jobs[] = {
     [BENCH_JOB_MAIN] = bench_job_main,
     [BENCH_JOB_ATTENTION] = bench_job_attention,
+    [BENCH_JOB_PROJECT] = bench_job_project,
     [BENCH_JOB_RECURRENCE] = bench_job_recurrence,
     [BENCH_JOB_LIMITS] = bench_job_limits,
     [BENCH_JOB_ALL] = run_all,

@@ -38,8 +38,8 @@ struct bench_candidate {
 
 /* A plan of clattn for the problem on a device. */
 bool bench_candidate_plan(bench_candidate *, bench_device *, bench_problem *, bench_variant, bench_error *);
-/* Attention by two cblas_sgemm a head and a softmax between them, on host memory: whole score matrices with OpenBLAS's threads, or
- * blocks of rows that stay in cache, a block a thread. Projections: one cblas_sgemm. */
+/* Attention by two cblas_sgemm and a softmax between them, on host memory: a head's whole score matrix at once, or blocks of rows
+ * that stay in cache; heads and blocks over the threads. Projections: one cblas_sgemm with OpenBLAS's threads. */
 typedef enum bench_openblas_kind { BENCH_OPENBLAS_WHOLE, BENCH_OPENBLAS_ROW_BLOCKED } bench_openblas_kind;
 bool bench_candidate_openblas(bench_candidate *, bench_device *, bench_problem *, bench_openblas_kind, bench_error *);
 /* Attention by CLBlast's GEMM and clattn's mask and softmax kernels, on the same OpenCL device. */

@@ -73,7 +73,7 @@ double bench_drift(const bench_records *a, const bench_records *b) {
 }
 
 static void print_line(const bench_record *a, const bench_record *b, bench_change change) {
-    printf("%-8s %-9s %-24.24s %6lld %4lld %-4s %11.4f %11.4f %6.2fx  %s\n", bench_text(a, BENCH_CONTRAST), bench_text(a, BENCH_OP),
+    printf("%-8s %-9s %-34.34s %6lld %4lld %-4s %10.4g %10.4g %6.2fx  %s\n", bench_text(a, BENCH_CONTRAST), bench_text(a, BENCH_OP),
            bench_text(a, BENCH_PATH), (long long)bench_count(a, BENCH_LEN_Q), (long long)bench_count(a, BENCH_THREADS),
            bench_text(a, BENCH_CACHE_STATE), bench_real(a, BENCH_MS_MEDIAN), bench_real(b, BENCH_MS_MEDIAN),
            cost_of(a) / cost_of(b), bench_change_name(change));
@@ -89,7 +89,7 @@ static int compare(const bench_records *a, const bench_records *b) {
     for (size_t i = 0; i < sizeof context / sizeof *context; i++) warn_if_different(a, b, context[i]);
     double drift = bench_drift(a, b);
     printf("the machine itself moved by %.1f %% between the runs (its measured limits)\n", drift * 100);
-    printf("%-8s %-9s %-24s %6s %4s %-4s %11s %11s %7s\n", "contrast", "op", "path", "length", "unit", "", "ms before", "ms after",
+    printf("%-8s %-9s %-34s %6s %4s %-4s %10s %10s %7s\n", "contrast", "op", "path", "length", "unit", "", "ms before", "ms after",
            "speed");
     size_t counts[4] = {0}, matched = 0;
     for (size_t i = 0; i < a->count; i++) {

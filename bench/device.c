@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "opencl.h"
+#include "pin.h"
 #include "threads.h"
 
 static bool open_context(bench_device *device, const char *name, int threads, bench_error *error) {
@@ -34,18 +35,21 @@ static bool take_threads(bench_device *device, int units, bench_error *error) {
     return open_context(device, id, device->units, error);
 }
 
+/* "opencl:0:0:gpu": the name asked for says more than the device's own. */
+static void keep_suffix(clattn_device_info *info, const char *name) {
+    size_t length = strlen(info->id);
+    if (name && strncmp(name, info->id, length) == 0 && name[length] == ':') snprintf(info->id, sizeof info->id, "%s", name);
+}
+
 bool bench_device_open(bench_device *device, const char *name, int units, bench_error *error) {
+    bench_affinity saved;
     *device = (bench_device){.unit_name = "thread", .isa = bench_isa_level(0)};
+    bench_pin_widen(&saved); /* OpenCL's threads inherit what this one may use */
     bool right = open_context(device, name, 0, error);
-    if (right && strncmp(device->info.id, "opencl:", 7) == 0) {
-        char id[sizeof device->info.id];
-        snprintf(id, sizeof id, "%s", device->info.id);
-        clattn_context_destroy(device->context);
-        device->context = NULL;
-        right = bench_opencl_open(device, id, units, error);
-    } else if (right) {
-        right = take_threads(device, units, error);
-    }
+    if (right) keep_suffix(&device->info, name);
+    if (right && strncmp(device->info.id, "opencl:", 7) == 0) right = bench_opencl_open(device, units, error);
+    else if (right) right = take_threads(device, units, error);
+    bench_pin_restore(&saved);
     if (!right) bench_device_close(device);
     return right;
 }

@@ -97,12 +97,19 @@ static bool add_peaks(bench_group *group, bench_error *error) {
     return true;
 }
 
-/* GFLOP/s of the device's multiply-adds, the best of the same turns: a peak is what can be reached, not what was left over by
- * whatever else ran. */
-static double peak_of(const bench_group *group, const bench_lane *peaks, const bench_device *device) {
+/* GFLOP/s of the device's multiply-adds: the best of the same turns, for a peak is what can be reached and not what others have
+ * left over; once that has proved too low, the best of the whole run. */
+static double peak_of(const bench_group *group, const bench_lane *peaks, const bench_device *device, bool of_run) {
     for (size_t i = 0; i < group->peak_count; i++)
-        if (group->peaks[i].device == device) return group->peaks[i].flops / peaks[i].stats.min * 1e-6;
+        if (group->peaks[i].device == device)
+            return of_run ? device->best_gflops : group->peaks[i].flops / peaks[i].stats.min * 1e-6;
     return NAN;
+}
+
+static void remember_peaks(bench_group *group, const bench_lane *peaks) {
+    for (size_t i = 0; i < group->peak_count; i++)
+        group->peaks[i].device->best_gflops =
+            fmax(group->peaks[i].device->best_gflops, group->peaks[i].flops / peaks[i].stats.min * 1e-6);
 }
 
 static double gflops_of(const bench_lane *lane) { return lane->candidate->flops / lane->stats.median * 1e-6; }
@@ -110,18 +117,18 @@ static double gflops_of(const bench_lane *lane) { return lane->candidate->flops 
 static bool any_above_peak(const bench_group *group, const bench_lane *lanes) {
     for (size_t i = 0; i < group->count; i++) {
         const bench_lane *lane = &lanes[group->peak_count + i];
-        if (gflops_of(lane) > 1.1 * peak_of(group, lanes, lane->candidate->device)) return true;
+        if (gflops_of(lane) > 1.1 * peak_of(group, lanes, lane->candidate->device, false)) return true;
     }
     return false;
 }
 
-static bool write_records(bench_group *group, const bench_lane *lanes, bool cold, bench_error *error) {
+static bool write_records(bench_group *group, const bench_lane *lanes, bool again, bool cold, bench_error *error) {
     bench_session *session = group->session;
     for (size_t i = 0; i < group->count; i++) {
         const bench_lane *lane = &lanes[group->peak_count + i];
         bench_record *record = bench_records_add(&session->records);
         if (!record) return bench_fail(error, "out of memory");
-        double peak = peak_of(group, lanes, lane->candidate->device);
+        double peak = peak_of(group, lanes, lane->candidate->device, again);
         bool above = gflops_of(lane) > 1.1 * peak;
         record->group = session->groups;
         bench_fill_record(record, session, lane, peak, cold);
@@ -141,14 +148,17 @@ static bool measure_once(bench_group *group, bench_lane *lanes, bool cold, bench
         bool peak = i < group->peak_count;
         lanes[i] = (bench_lane){.candidate = peak ? &group->peaks[i] : &group->candidates[i - group->peak_count]};
     }
-    return bench_sample(lanes, group->peak_count + group->count, &sampling, error);
+    if (!bench_sample(lanes, group->peak_count + group->count, &sampling, error)) return false;
+    remember_peaks(group, lanes);
+    return true;
 }
 
 static bool measure(bench_group *group, bool cold, bench_error *error) {
     bench_lane lanes[BENCH_GROUP_MAX + BENCH_MAX_UNITS];
     if (!measure_once(group, lanes, cold, error)) return false;
-    if (any_above_peak(group, lanes) && !measure_once(group, lanes, cold, error)) return false;
-    return write_records(group, lanes, cold, error);
+    const bool again = any_above_peak(group, lanes);
+    if (again && !measure_once(group, lanes, cold, error)) return false;
+    return write_records(group, lanes, again, cold, error);
 }
 
 bool bench_group_measure(bench_group *group, bool cold, size_t *first, bench_error *error) {

@@ -67,7 +67,7 @@ static bool measure_length(bench_session *session, int64_t length, bench_error *
     size_t first;
     for (int i = 0; right && i < ENTRANTS; i++) right = add_entrant(&group, &entrants[i], length, &problems[i], error);
     bench_session_progress(session, "length %" PRId64 ": sampling %zu candidates in turns", length, group.count);
-    right = right && bench_group_measure(&group, length <= 512 && !session->args.quick, &first, error);
+    right = right && bench_group_measure(&group, length <= 256 && !session->args.quick, &first, error);
     bench_group_free(&group);
     right = right && measure_copies(session, &problems[0], error);
     for (int i = 0; i < ENTRANTS; i++) bench_problem_free(&problems[i]);
@@ -76,24 +76,31 @@ static bool measure_length(bench_session *session, int64_t length, bench_error *
 
 /* ---- the sweep ----------------------------------------------------------------------------------------------------- */
 
+/* Seconds that the next length will take: as long as the last one, and its runs so many times as long, at least so often. */
+static double expected_seconds(const bench_session *session, size_t first, double last_s, double growth) {
+    const double runs = BENCH_MIN_SAMPLES + 4; /* verification and warm-up */
+    double ms = 0;
+    for (size_t i = first; i < session->records.count; i++) ms += bench_real(&session->records.items[i], BENCH_MS_MEDIAN);
+    return last_s + runs * ms * 1e-3 * (growth * growth - 1); /* attention's work grows with the square of the length */
+}
+
 static bool sweep(bench_session *session, double reserve_s, bench_error *error) {
     static const int64_t full[] = {16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192}, quick[] = {16, 64, 256, 1024, 2048};
     int64_t lengths[BENCH_MAX_LENGTHS];
     size_t count = session->args.quick ? bench_session_lengths(session, quick, 5, lengths)
                                        : bench_session_lengths(session, full, 10, lengths);
-    double last_s = 0;
+    double expected_s = 0;
     for (size_t i = 0; i < count; i++) {
-        /* Attention's work grows with the square of the length. */
-        double growth = i ? (double)lengths[i] / (double)lengths[i - 1] : 1;
-        double expected_s = last_s * growth * growth;
-        if (lengths[i] > 512 && expected_s > bench_session_seconds_left(session) - reserve_s) {
+        if (i > 0 && expected_s > bench_session_seconds_left(session) - reserve_s) {
             bench_session_remark(session, "left out, length %" PRId64 " and longer: about %.0f s more; ask with --len", lengths[i],
                                  expected_s);
             break;
         }
-        double start = bench_now_ms();
+        const double start = bench_now_ms();
+        const size_t first = session->records.count;
         if (!measure_length(session, lengths[i], error)) return false;
-        last_s = (bench_now_ms() - start) / 1e3;
+        const double growth = i + 1 < count ? (double)lengths[i + 1] / (double)lengths[i] : 1;
+        expected_s = expected_seconds(session, first, (bench_now_ms() - start) * 1e-3, growth);
     }
     return true;
 }
@@ -186,6 +193,10 @@ static bool scale(bench_session *session, const bench_contrast *core, bench_erro
     const int64_t lengths[2] = {256, session->args.quick ? 1024 : 2048};
     for (int i = 0; i < 2; i++) {
         bench_scaling scaling;
+        if (i > 0 && bench_session_seconds_left(session) < (session->args.quick ? 2 : 10)) {
+            bench_session_remark(session, "left out, scaling at length %" PRId64 ": no time left", lengths[i]);
+            break;
+        }
         if (!measure_scaling(session, lengths[i], &scaling, error)) return false;
         bench_verdict_scaling(&session->verdict, &scaling, core, session->devices[0].unit_name);
     }

@@ -1,4 +1,4 @@
-/* Projections beside OpenBLAS's product: part of `clattn bench all`.
+/* `clattn bench project`: projections, with --peers beside OpenBLAS's product.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -20,28 +20,34 @@ typedef float16 vec;
 #error "VECTOR_WIDTH must be 1, 4, 8 or 16"
 #endif
 
-/* Twelve independent chains of `rounds` multiply-adds in every work-item; each converges to 1. */
-kernel void multiply_add(const long rounds, global float *sink) {
-    const vec factor = (vec)(0.75f), term = (vec)(0.25f);
-    vec c0 = (vec)(1.0f), c1 = (vec)(2.0f), c2 = (vec)(3.0f), c3 = (vec)(4.0f), c4 = (vec)(5.0f), c5 = (vec)(6.0f);
-    vec c6 = (vec)(7.0f), c7 = (vec)(8.0f), c8 = (vec)(9.0f), c9 = (vec)(10.0f), c10 = (vec)(11.0f), c11 = (vec)(12.0f);
-    for (long round = 0; round < rounds; round++) {
-        c0 = mad(c0, factor, term);
-        c1 = mad(c1, factor, term);
-        c2 = mad(c2, factor, term);
-        c3 = mad(c3, factor, term);
-        c4 = mad(c4, factor, term);
-        c5 = mad(c5, factor, term);
-        c6 = mad(c6, factor, term);
-        c7 = mad(c7, factor, term);
-        c8 = mad(c8, factor, term);
-        c9 = mad(c9, factor, term);
-        c10 = mad(c10, factor, term);
-        c11 = mad(c11, factor, term);
+/* Twelve independent chains of `rounds` multiply-adds in every work-item; each converges to 1. Compilers differ in which of mad()
+ * and fma() becomes one instruction: the host takes the faster. */
+#define CHAINS(NAME, MULTIPLY_ADD)                                                                                       \
+    kernel void NAME(const long rounds, global float *sink) {                                                            \
+        const vec factor = (vec)(0.75f), term = (vec)(0.25f);                                                            \
+        vec c0 = (vec)(1.0f), c1 = (vec)(2.0f), c2 = (vec)(3.0f), c3 = (vec)(4.0f), c4 = (vec)(5.0f), c5 = (vec)(6.0f);  \
+        vec c6 = (vec)(7.0f), c7 = (vec)(8.0f), c8 = (vec)(9.0f), c9 = (vec)(10.0f), c10 = (vec)(11.0f);                 \
+        vec c11 = (vec)(12.0f);                                                                                          \
+        for (long round = 0; round < rounds; round++) {                                                                  \
+            c0 = MULTIPLY_ADD(c0, factor, term);                                                                         \
+            c1 = MULTIPLY_ADD(c1, factor, term);                                                                         \
+            c2 = MULTIPLY_ADD(c2, factor, term);                                                                         \
+            c3 = MULTIPLY_ADD(c3, factor, term);                                                                         \
+            c4 = MULTIPLY_ADD(c4, factor, term);                                                                         \
+            c5 = MULTIPLY_ADD(c5, factor, term);                                                                         \
+            c6 = MULTIPLY_ADD(c6, factor, term);                                                                         \
+            c7 = MULTIPLY_ADD(c7, factor, term);                                                                         \
+            c8 = MULTIPLY_ADD(c8, factor, term);                                                                         \
+            c9 = MULTIPLY_ADD(c9, factor, term);                                                                         \
+            c10 = MULTIPLY_ADD(c10, factor, term);                                                                       \
+            c11 = MULTIPLY_ADD(c11, factor, term);                                                                       \
+        }                                                                                                                \
+        const vec total = ((c0 + c1) + (c2 + c3)) + ((c4 + c5) + (c6 + c7)) + ((c8 + c9) + (c10 + c11));                 \
+        sink[get_global_id(0)] = SUM(total);                                                                             \
     }
-    const vec total = ((c0 + c1) + (c2 + c3)) + ((c4 + c5) + (c6 + c7)) + ((c8 + c9) + (c10 + c11));
-    sink[get_global_id(0)] = SUM(total);
-}
+
+CHAINS(multiply_add_mad, mad)
+CHAINS(multiply_add_fma, fma)
 
 /* Work-item i reads `count` vectors, a multiple of 8, from i * item_stride on, each `stride` after the last, `repeat` times. */
 kernel void read_floats(global const vec *values, const long count, const long item_stride, const long stride, const long repeat,

@@ -5,8 +5,8 @@
 
 static const char missing[] = "this build has no OpenCL";
 
-bool bench_opencl_open(bench_device *device, const char *id, int units, bench_error *error) {
-    (void)device, (void)id, (void)units;
+bool bench_opencl_open(bench_device *device, int units, bench_error *error) {
+    (void)device, (void)units;
     return bench_fail(error, "%s", missing);
 }
 void bench_opencl_close(bench_device *device) { (void)device; }
@@ -14,16 +14,21 @@ bool bench_opencl_flush(bench_device *device, bench_error *error) {
     (void)device;
     return bench_fail(error, "%s", missing);
 }
+bool bench_opencl_limit(bench_candidate *candidate, bench_limit_kind kind, bench_error *error) {
+    (void)candidate, (void)kind;
+    return bench_fail(error, "%s", missing);
+}
 
 #else
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../host/opencl/opencl.h"
 #include "files.h"
 #include "opencl_state.h"
-#include "pin.h"
 #include "threads.h"
 
 bool bench_opencl_fail(bench_error *error, const char *call, cl_int code) {
@@ -31,22 +36,6 @@ bool bench_opencl_fail(bench_error *error, const char *call, cl_int code) {
 }
 
 /* ---- device, context, queue ---------------------------------------------------------------------------------------- */
-
-static bool find_device(bench_opencl *cl, const char *id, bench_error *error) {
-    int platform = 0, device = 0;
-    if (sscanf(id, "opencl:%d:%d", &platform, &device) != 2) return bench_fail(error, "%s is no OpenCL device", id);
-    cl_platform_id platforms[64];
-    cl_device_id devices[64];
-    cl_uint count = 0;
-    cl_int code = cl->api.GetPlatformIDs(64, platforms, &count);
-    if (code != CL_SUCCESS) return bench_opencl_fail(error, "clGetPlatformIDs", code);
-    if (platform >= (int)count || platform >= 64) return bench_fail(error, "%s: there are %u platforms", id, count);
-    code = cl->api.GetDeviceIDs(platforms[platform], CL_DEVICE_TYPE_ALL, 64, devices, &count);
-    if (code != CL_SUCCESS) return bench_opencl_fail(error, "clGetDeviceIDs", code);
-    if (device >= (int)count || device >= 64) return bench_fail(error, "%s: the platform has %u devices", id, count);
-    cl->root = cl->device = devices[device];
-    return true;
-}
 
 /* Cut the device down to `units` compute units; false where it cannot be cut. */
 static bool partition(bench_opencl *cl, int units) {
@@ -63,39 +52,48 @@ static bool partition(bench_opencl *cl, int units) {
     return true;
 }
 
-static bool make_context(bench_opencl *cl, bench_error *error) {
-    cl_int code;
-    cl->context = cl->api.CreateContext(NULL, 1, &cl->device, NULL, NULL, &code);
-    if (!cl->context) return bench_opencl_fail(error, "clCreateContext", code);
-    cl->queue = cl->api.CreateCommandQueue(cl->context, cl->device, CL_QUEUE_PROFILING_ENABLE, &code);
-    if (!cl->queue) return bench_opencl_fail(error, "clCreateCommandQueue", code);
+/* A clattn context on the sub-device, with the kernel families that the one on the whole device had. */
+static bool replace_context(bench_device *device, bench_error *error) {
+    clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
+    const clattn__device whole = device->context->device;
+    char text[512] = "";
+    options.error = text;
+    options.error_size = sizeof text;
+    clattn_context_destroy(device->context);
+    device->context = NULL;
+    if (clattn_cl_context_create(&options, device->cl->context, device->cl->device, &device->context) != CLATTN_OK)
+        return bench_fail(error, "%s", text);
+    device->context->device.has_cpu_family = whole.has_cpu_family;
+    device->context->device.has_gpu_family = whole.has_gpu_family;
     return true;
 }
 
-static bool make_clattn_context(bench_device *device, int work_groups, bench_error *error) {
-    clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
-    char text[512] = "";
-    options.work_groups = work_groups;
-    options.error = text;
-    options.error_size = sizeof text;
-    if (clattn_cl_context_create(&options, device->cl->context, device->cl->device, &device->context) == CLATTN_OK) return true;
-    return bench_fail(error, "%s", text);
-}
-
-/* The whole device, a part of it, or, where it cannot be cut, the whole with few work-groups in flight. */
 static bool take_units(bench_device *device, int units, bench_error *error) {
     bench_opencl *cl = device->cl;
+    const clattn__opencl *whole = clattn__opencl_of(device->context);
+    cl_int code = CL_SUCCESS;
+    cl->root = cl->device = whole->device;
     device->all_units = (int)device->info.compute_units;
     device->unit_name = "compute unit";
     device->units = units > 0 && units < device->all_units ? units : device->all_units;
-    if (device->units < device->all_units && !partition(cl, device->units)) {
+    if (device->units == device->all_units) {
+        cl->context = whole->cl;
+        code = cl->api.RetainContext(cl->context);
+    } else if (partition(cl, device->units)) {
+        cl->context = cl->api.CreateContext(NULL, 1, &cl->device, NULL, NULL, &code);
+        if (cl->context && !replace_context(device, error)) return false;
+    } else {
         device->unit_name = "work-group";
-        cl->work_groups = device->units;
+        cl->work_groups = device->context->work_groups = device->units;
+        cl->context = whole->cl;
+        code = cl->api.RetainContext(cl->context);
     }
-    return make_context(cl, error) && make_clattn_context(device, cl->work_groups, error);
+    if (code != CL_SUCCESS) return bench_opencl_fail(error, "the context of a part of the device", code);
+    cl->queue = cl->api.CreateCommandQueue(cl->context, cl->device, CL_QUEUE_PROFILING_ENABLE, &code);
+    return cl->queue || bench_opencl_fail(error, "clCreateCommandQueue", code);
 }
 
-bool bench_opencl_open(bench_device *device, const char *id, int units, bench_error *error) {
+bool bench_opencl_open(bench_device *device, int units, bench_error *error) {
     char why[256];
     bench_opencl *cl = calloc(1, sizeof *cl);
     if (!cl) return bench_fail(error, "out of memory");
@@ -105,18 +103,15 @@ bool bench_opencl_open(bench_device *device, const char *id, int units, bench_er
     }
     device->cl = cl;
     cl->is_gpu = device->info.kind == CLATTN_DEVICE_OPENCL_GPU;
-    bench_affinity saved;
-    bench_pin_widen(&saved);
-    bool right = find_device(cl, id, error) && take_units(device, units, error);
-    bench_pin_restore(&saved);
-    return right;
+    return take_units(device, units, error);
 }
 
 void bench_opencl_close(bench_device *device) {
     bench_opencl *cl = device->cl;
     if (cl->flush) cl->api.ReleaseMemObject(cl->flush);
     if (cl->sink) cl->api.ReleaseMemObject(cl->sink);
-    if (cl->multiply_add) cl->api.ReleaseKernel(cl->multiply_add);
+    for (int n = 0; n < 2; n++)
+        if (cl->chains[n]) cl->api.ReleaseKernel(cl->chains[n]);
     if (cl->read_floats) cl->api.ReleaseKernel(cl->read_floats);
     if (cl->program) cl->api.ReleaseProgram(cl->program);
     if (cl->queue) cl->api.ReleaseCommandQueue(cl->queue);
@@ -142,8 +137,10 @@ static bool build_limits(bench_device *device, bench_error *error) {
     snprintf(options, sizeof options, "-cl-mad-enable -DVECTOR_WIDTH=%d", cl->width);
     code = cl->api.BuildProgram(cl->program, 1, &cl->device, options, NULL, NULL);
     if (code != CL_SUCCESS) return bench_opencl_fail(error, "clBuildProgram of limits.cl", code);
-    cl->multiply_add = cl->api.CreateKernel(cl->program, "multiply_add", &code);
-    if (!cl->multiply_add) return bench_opencl_fail(error, "clCreateKernel of multiply_add", code);
+    for (int n = 0; n < 2; n++) {
+        cl->chains[n] = cl->api.CreateKernel(cl->program, n ? "multiply_add_fma" : "multiply_add_mad", &code);
+        if (!cl->chains[n]) return bench_opencl_fail(error, "clCreateKernel of multiply_add", code);
+    }
     cl->read_floats = cl->api.CreateKernel(cl->program, "read_floats", &code);
     if (!cl->read_floats) return bench_opencl_fail(error, "clCreateKernel of read_floats", code);
     /* Enough to fill a GPU; on a CPU some groups for each unit, so that one that is held up costs little. */
@@ -215,6 +212,7 @@ static const double RUN_MS = 2;
 
 typedef struct limit {
     bench_limit_kind kind;
+    int chain; /* which of the kernels of multiply-adds */
     cl_long repeat;
     cl_mem buffer;
     int64_t vectors_each;
@@ -226,7 +224,7 @@ static bool run_limit(bench_candidate *candidate, bench_time *time, bench_error 
     if (state->kind != BENCH_LIMIT_MULTIPLY_ADD)
         return launch_read(cl, state->buffer, state->vectors_each, state->repeat, time, error);
     const kernel_arg args[] = {{sizeof state->repeat, &state->repeat}, {sizeof cl->sink, &cl->sink}};
-    return launch(cl, cl->multiply_add, args, 2, time, error);
+    return launch(cl, cl->chains[state->chain], args, 2, time, error);
 }
 
 static void release_limit(bench_candidate *candidate) {
@@ -237,18 +235,39 @@ static void release_limit(bench_candidate *candidate) {
 
 static const bench_candidate_class opencl_limit = {.run = run_limit, .release = release_limit};
 
-/* Repeat until a run is long enough to time; the shortest of some: others may want this device, too. */
+/* The shortest of some runs: others may want this device, too. */
+static bool shortest_run(bench_candidate *candidate, double *ms, bench_error *error) {
+    *ms = INFINITY;
+    for (int n = 0; n < 5; n++) {
+        bench_time time;
+        if (!run_limit(candidate, &time, error)) return false;
+        *ms = fmin(*ms, time.wall_ms);
+    }
+    return true;
+}
+
+/* Repeat until a run is long enough to time. */
 static bool calibrate(bench_candidate *candidate, bench_error *error) {
     limit *state = candidate->state;
-    for (state->repeat = 1;; state->repeat *= 2) {
-        double shortest = RUN_MS;
-        for (int n = 0; n < 5; n++) {
-            bench_time time;
-            if (!run_limit(candidate, &time, error)) return false;
-            if (time.wall_ms < shortest) shortest = time.wall_ms;
-        }
-        if (state->kind == BENCH_LIMIT_READ_MEMORY || shortest >= RUN_MS) return true;
+    double ms = 0;
+    for (state->repeat = 1; state->kind != BENCH_LIMIT_READ_MEMORY; state->repeat *= 2) {
+        if (!shortest_run(candidate, &ms, error)) return false;
+        if (ms >= RUN_MS) break;
     }
+    return true;
+}
+
+static bool choose_chain(bench_candidate *candidate, bench_error *error) {
+    limit *state = candidate->state;
+    double ms[2], rounds[2];
+    if (state->kind != BENCH_LIMIT_MULTIPLY_ADD) return calibrate(candidate, error);
+    for (state->chain = 0; state->chain < 2; state->chain++) {
+        if (!calibrate(candidate, error) || !shortest_run(candidate, &ms[state->chain], error)) return false;
+        rounds[state->chain] = (double)state->repeat;
+    }
+    state->chain = rounds[1] / ms[1] > rounds[0] / ms[0];
+    state->repeat = (cl_long)rounds[state->chain];
+    return true;
 }
 
 static bool prepare_limit(bench_candidate *candidate, bench_error *error) {
@@ -262,7 +281,7 @@ static bool prepare_limit(bench_candidate *candidate, bench_error *error) {
         state->buffer = make_buffer(cl, bytes, &state->vectors_each, error);
         if (!state->buffer) return false;
     }
-    if (!calibrate(candidate, error)) return false;
+    if (!choose_chain(candidate, error)) return false;
     double rounds = (double)state->repeat * (double)items * cl->width;
     if (state->kind == BENCH_LIMIT_MULTIPLY_ADD) candidate->flops = rounds * 2 * 12;
     else candidate->bytes = rounds * (double)state->vectors_each * sizeof(float);

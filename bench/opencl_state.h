@@ -20,7 +20,7 @@ struct bench_opencl {
     int work_groups; /* in flight at most; 0: no limit */
     /* limits.cl, built when first needed */
     cl_program program;
-    cl_kernel multiply_add, read_floats;
+    cl_kernel chains[2], read_floats; /* chains: by mad and by fma */
     int width;
     size_t groups, local;
     cl_mem sink, flush;

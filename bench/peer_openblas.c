@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "../host/internal.h"
-#include "../host/opencl/loader.h"
+#include "../host/library.h"
 #include "candidate.h"
 #include "clock.h"
 #include "pin.h"
@@ -38,40 +38,18 @@ typedef struct openblas {
     void *library;
     sgemm_function *sgemm;
     void (*set_num_threads)(int);
-    bench_openblas_kind kind;
     attention_params mask; /* for live_keys */
-    float *scores;         /* whole: len_q x len_kv; row-blocked: a block for each thread */
+    i64 block_rows;        /* of scores: len_q or BLOCK_ROWS */
+    float *scores;         /* a block for each thread */
     int threads;
 } openblas;
 
-static const bench_problem *problem_of(const bench_candidate *candidate) { return candidate->problem; }
-
 /* ---- attention ----------------------------------------------------------------------------------------------------- */
 
-typedef struct softmax_job {
-    const bench_candidate *candidate;
-    float *scores;
-    i64 first, rows; /* query of the first row */
-} softmax_job;
-
-static void softmax_rows(const bench_candidate *candidate, float *scores, i64 first, i64 rows) {
+/* Rows [first, first + rows) of one head, by way of `scores`. */
+static void attend_rows(const bench_candidate *candidate, i64 head, i64 first, i64 rows, float *scores) {
     const openblas *state = candidate->state;
-    const bench_shape *s = &problem_of(candidate)->shape;
-    const float scale = (float)(1 / sqrt((double)s->head_dim));
-    for (i64 i = 0; i < rows; i++)
-        candidate->device->isa->softmax(scores + i * s->len_kv, live_keys(&state->mask, first + i), s->len_kv, scale);
-}
-
-static void softmax_share(void *arg, int thread, int threads) {
-    const softmax_job *job = arg;
-    i64 from = job->rows * thread / threads, to = job->rows * (thread + 1) / threads;
-    softmax_rows(job->candidate, job->scores + from * problem_of(job->candidate)->shape.len_kv, job->first + from, to - from);
-}
-
-/* Rows [first, first + rows) of one head into `out`, by way of `scores`. */
-static void attend_rows(const bench_candidate *candidate, i64 head, i64 first, i64 rows, float *scores, bool parallel) {
-    const openblas *state = candidate->state;
-    const bench_problem *p = problem_of(candidate);
+    const bench_problem *p = candidate->problem;
     const bench_shape *s = &p->shape;
     const i64 b = head / s->heads_q, kv = b * s->heads_kv + head % s->heads_q / (s->heads_q / s->heads_kv);
     const float *q = (const float *)p->args[0].data + (head * s->len_q + first) * s->head_dim;
@@ -79,41 +57,31 @@ static void attend_rows(const bench_candidate *candidate, i64 head, i64 first, i
     const float *v = (const float *)p->args[2].data + kv * s->len_kv * s->value_dim;
     float *out = (float *)p->args[3].data + (head * s->len_q + first) * s->value_dim;
     const int m = (int)rows, len_kv = (int)s->len_kv, dim = (int)s->head_dim, value_dim = (int)s->value_dim;
+    const float scale = (float)(1 / sqrt((double)s->head_dim));
     state->sgemm(ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE, m, len_kv, dim, 1, q, dim, k, dim, 0, scores, len_kv);
-    softmax_job job = {candidate, scores, first, rows};
-    if (parallel) bench_on_threads(state->threads, softmax_share, &job);
-    else softmax_rows(candidate, scores, first, rows);
+    for (i64 i = 0; i < rows; i++)
+        candidate->device->isa->softmax(scores + i * s->len_kv, live_keys(&state->mask, first + i), s->len_kv, scale);
     state->sgemm(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, m, value_dim, len_kv, 1, scores, len_kv, v, value_dim, 0, out, value_dim);
 }
 
-static void attend_blocks(void *arg, int thread, int threads) {
+/* One thread's blocks. */
+static void attend_share(void *arg, int thread, int threads) {
     const bench_candidate *candidate = arg;
     const openblas *state = candidate->state;
-    const bench_shape *s = &problem_of(candidate)->shape;
-    const i64 blocks = (s->len_q + BLOCK_ROWS - 1) / BLOCK_ROWS, all = s->batch * s->heads_q * blocks;
-    float *scores = state->scores + thread * BLOCK_ROWS * s->len_kv;
+    const bench_shape *s = &candidate->problem->shape;
+    const i64 rows = state->block_rows, blocks = (s->len_q + rows - 1) / rows, all = s->batch * s->heads_q * blocks;
+    float *scores = state->scores + thread * rows * s->len_kv;
     for (i64 n = thread; n < all; n += threads) {
-        const i64 first = n % blocks * BLOCK_ROWS, rest = s->len_q - first;
-        attend_rows(candidate, n / blocks, first, rest < BLOCK_ROWS ? rest : BLOCK_ROWS, scores, false);
+        const i64 first = n % blocks * rows, rest = s->len_q - first;
+        attend_rows(candidate, n / blocks, first, rest < rows ? rest : rows, scores);
     }
-}
-
-static void attend(bench_candidate *candidate) {
-    const openblas *state = candidate->state;
-    const bench_shape *s = &problem_of(candidate)->shape;
-    if (state->kind == BENCH_OPENBLAS_ROW_BLOCKED) {
-        bench_on_threads(state->threads, attend_blocks, candidate);
-        return;
-    }
-    for (i64 head = 0; head < s->batch * s->heads_q; head++)
-        attend_rows(candidate, head, 0, s->len_q, state->scores, true);
 }
 
 /* ---- projections --------------------------------------------------------------------------------------------------- */
 
-static void project(bench_candidate *candidate) {
+static void project(const bench_candidate *candidate) {
     const openblas *state = candidate->state;
-    const bench_problem *p = problem_of(candidate);
+    const bench_problem *p = candidate->problem;
     const int rows = (int)(p->shape.batch * p->shape.len_q), depth = (int)p->shape.d_in, columns = (int)p->shape.hidden;
     state->sgemm(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, rows, columns, depth, 1, p->args[0].data, depth, p->args[1].data, columns, 0,
                  p->args[2].data, columns);
@@ -121,13 +89,17 @@ static void project(bench_candidate *candidate) {
 
 /* ---- candidate ----------------------------------------------------------------------------------------------------- */
 
+/* Attention: heads and blocks over OpenMP's threads, each with a serial product. A projection: OpenBLAS's own threads, once those
+ * of OpenMP, which spin for some milliseconds after their last work, have left the cores to them. */
 static bool run(bench_candidate *candidate, bench_time *time, bench_error *error) {
     const openblas *state = candidate->state;
+    const bool attends = candidate->problem->shape.op == BENCH_OP_ATTENTION;
     (void)error;
-    state->set_num_threads(state->kind == BENCH_OPENBLAS_ROW_BLOCKED ? 1 : state->threads);
+    state->set_num_threads(attends ? 1 : state->threads);
+    if (!attends && state->threads > 1) nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
     double start = bench_now_ms();
-    if (candidate->problem->shape.op == BENCH_OP_PROJECT) project(candidate);
-    else attend(candidate);
+    if (attends) bench_on_threads(state->threads, attend_share, candidate);
+    else project(candidate);
     time->wall_ms = bench_now_ms() - start;
     return true;
 }
@@ -156,8 +128,7 @@ static bool load(openblas *state, bench_error *error) {
 
 static bool allocate(openblas *state, const bench_shape *s, bench_error *error) {
     if (s->op == BENCH_OP_PROJECT) return true;
-    i64 rows = state->kind == BENCH_OPENBLAS_WHOLE ? s->len_q : (i64)state->threads * BLOCK_ROWS;
-    size_t bytes = (size_t)(rows * s->len_kv) * sizeof(float);
+    size_t bytes = (size_t)(state->threads * state->block_rows * s->len_kv) * sizeof(float);
     state->scores = aligned_alloc(64, (bytes + 64) / 64 * 64);
     return state->scores || bench_fail(error, "out of memory: %zu bytes of scores", bytes);
 }
@@ -172,11 +143,12 @@ bool bench_candidate_openblas(bench_candidate *candidate, bench_device *device, 
     *candidate = (bench_candidate){.device = device, .problem = problem, .launches = -1, .dependent_steps = -1};
     openblas *state = calloc(1, sizeof *state);
     if (!state) return bench_fail(error, "out of memory");
-    *state = (openblas){.kind = kind, .mask = mask_of(&problem->shape), .threads = device->units};
+    const bool whole = kind == BENCH_OPENBLAS_WHOLE;
+    *state = (openblas){.mask = mask_of(&problem->shape), .threads = device->units};
+    state->block_rows = whole || problem->shape.len_q < BLOCK_ROWS ? problem->shape.len_q : BLOCK_ROWS;
     candidate->state = state;
     candidate->class = &class;
     const char *core = getenv("OPENBLAS_CORETYPE");
-    bool whole = problem->shape.op == BENCH_OP_PROJECT || kind == BENCH_OPENBLAS_WHOLE;
     snprintf(candidate->path, sizeof candidate->path, "openblas %s", problem->shape.op == BENCH_OP_PROJECT ? "sgemm"
              : whole ? "unfused whole" : "unfused row-blocked");
     snprintf(candidate->algorithm, sizeof candidate->algorithm, "unfused");

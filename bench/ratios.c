@@ -29,7 +29,7 @@ static void add_line(clattn__text *text, const bench_record *a, const bench_reco
 static void add_pair(clattn__text *text, const bench_record *a, const bench_record *b) {
     double ms_a = bench_real(a, BENCH_MS_MEDIAN), ms_b = bench_real(b, BENCH_MS_MEDIAN);
     bool same_units = bench_count(a, BENCH_THREADS) == bench_count(b, BENCH_THREADS);
-    bool same_mask = same_text(a, b, BENCH_CAUSAL), full = strcmp(bench_text(a, BENCH_CAUSAL), "none") == 0;
+    bool same_mask = same_text(a, b, BENCH_CAUSAL), full = !bench_text(a, BENCH_CAUSAL)[0] || strcmp(bench_text(a, BENCH_CAUSAL), "none") == 0;
     char what[96];
     if (same_units && same_mask && !has(b, "clattn")) {
         snprintf(what, sizeof what, "speed against %s%s", bench_text(b, BENCH_PATH), full ? "" : " (causal)");
@@ -37,7 +37,7 @@ static void add_pair(clattn__text *text, const bench_record *a, const bench_reco
     } else if (same_units && !same_mask && !full && same_text(a, b, BENCH_PATH)) {
         add_line(text, a, b, "time of causal against full", ms_a / ms_b);
     } else if (same_mask && !same_units && bench_count(b, BENCH_THREADS) == 1 && same_text(a, b, BENCH_PATH)) {
-        add_line(text, a, b, full || !bench_text(a, BENCH_CAUSAL)[0] ? "speed against one unit" : "speed against one unit (causal)",
+        add_line(text, a, b, full ? "speed against one unit" : "speed against one unit (causal)",
                  ms_b / ms_a);
     }
 }

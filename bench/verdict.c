@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 bench_winner bench_faster(const bench_point *attention, const bench_point *recurrence) {
     double fast = fmin(attention->ms, recurrence->ms), slow = fmax(attention->ms, recurrence->ms);
@@ -35,6 +36,17 @@ static i64 rounded(double length) {
 double bench_parallel_part(double speedup, int units) {
     if (units <= 1 || !(speedup > 1)) return 0;
     return fmin(1, (1 - 1 / speedup) / (1 - 1.0 / units));
+}
+
+/* Three digits, never with an exponent for what is large. */
+typedef struct digits {
+    char text[24];
+} digits;
+
+static digits show(double value) {
+    digits d;
+    snprintf(d.text, sizeof d.text, fabs(value) >= 100 ? "%.0f" : "%.3g", value);
+    return d;
 }
 
 /* ---- one contrast -------------------------------------------------------------------------------------------------- */
@@ -95,11 +107,11 @@ static void add_why(clattn__text *text, const bench_contrast *contrast, size_t i
     const bench_point *a = &contrast->attention_at[i], *r = &contrast->recurrence_at[i];
     if (!(a->flops > 0 && r->flops > 0)) return;
     double work = a->flops / r->flops, rate = work * r->ms / a->ms;
-    clattn__text_add(text, " At %" PRId64 ", attention does %.3gx the recurrence's FLOPs at %.3gx its rate", contrast->lengths[i],
-                     work, rate);
+    clattn__text_add(text, " At %" PRId64 ", attention does %sx the recurrence's FLOPs at %sx its rate", contrast->lengths[i],
+                     show(work).text, show(rate).text);
     if (isfinite(a->percent) && isfinite(r->percent))
         clattn__text_add(text, " (%.0f %% of peak against %.0f %%)", a->percent, r->percent);
-    clattn__text_add(text, ": %.3gx the time.", work / rate);
+    clattn__text_add(text, ": %sx the time.", show(work / rate).text);
 }
 
 void bench_verdict_contrast(clattn__text *text, const bench_contrast *contrast) {
@@ -121,8 +133,8 @@ void bench_verdict_contrast(clattn__text *text, const bench_contrast *contrast) 
     size_t last = contrast->count - 1;
     const bench_point *r = &contrast->recurrence_at[last];
     clattn__text_add(text, "\nWhy: the recurrence is a chain of %" PRId64 " steps at length %" PRId64
-                     ", %.3g us each, none of which can begin before the last has ended; attention is a chain of %" PRId64 ".",
-                     r->chain, contrast->lengths[last], r->ms * 1e3 / (double)(r->chain > 0 ? r->chain : 1),
+                     ", %s us each, none of which can begin before the last has ended; attention is a chain of %" PRId64 ".",
+                     r->chain, contrast->lengths[last], show(r->ms * 1e3 / (double)(r->chain > 0 ? r->chain : 1)).text,
                      contrast->attention_at[last].chain);
     add_why(text, contrast, 0);
     if (last > 0) add_why(text, contrast, last);

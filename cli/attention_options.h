@@ -34,7 +34,7 @@ int attention_options_check(const cli_command *command, const attention_options 
 #define ATTENTION_OPTIONS_FILL(desc, options)                                                                                  \
     do {                                                                                                                       \
         (desc).has_scale = (options)->scale.given;                                                                             \
-        (desc).scale = (float)(options)->scale.value;                                                                          \
+        (desc).scale = (options)->scale.value;                                                                                 \
         (desc).causal = (options)->causal.given;                                                                               \
         (desc).align = (options)->causal.align;                                                                                \
         (desc).past_len = (options)->past_len.value;                                                                           \

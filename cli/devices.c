@@ -54,6 +54,7 @@ static int gather_pick(device_table *table) {
     options.error_size = sizeof error;
     clattn_status status = clattn_context_create(&options, &context);
     if (status != CLATTN_OK) return cli_fail_status(command.name, status, error);
+    table->picked.struct_size = sizeof table->picked;
     clattn_context_device(context, &table->picked);
     size_t size = clattn_context_explain(context, NULL, 0) + 1;
     table->why = malloc(size);
@@ -68,6 +69,7 @@ static int gather(device_table *table) {
     if (status == CLATTN_OK) {
         table->devices = calloc(capacity > 0 ? capacity : 1, sizeof *table->devices);
         if (table->devices == NULL) return cli_fail(command.name, CLI_FAILURE, "out of memory");
+        if (capacity > 0) table->devices->struct_size = sizeof *table->devices;
         status = clattn_device_list(table->devices, capacity, &table->count);
     }
     if (status != CLATTN_OK) return cli_fail_status(command.name, status, NULL);

@@ -82,7 +82,7 @@ static int recur(job *job, const recurrence_options *options, clattn_cell cell) 
     desc.out = tensors[CLATTN_TENSOR_OUT];
     desc.h_n = tensors[CLATTN_TENSOR_H_N];
     desc.c_n = tensors[CLATTN_TENSOR_C_N];
-    desc.forget_bias = (float)options->forget_bias.value;
+    desc.forget_bias = options->forget_bias.value;
     desc.persistent = (int)options->algorithm.value;
     exit_code = job_open(job);
     if (exit_code != CLI_SUCCESS) return exit_code;

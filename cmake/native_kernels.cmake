@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Generates, from kernels/rows.def, kernels/roles.def and host/native/isa.def, one C file for each row of the CPU family and
+# Generates, from kernels/rows.def, roles.def and variants.def, and host/native/isa.def, one C file for each row of the CPU family and
 # each instruction-set level of its vector width, and a file that lists them all. The tables are read here and by the C
 # preprocessor, and stand nowhere else.
 
@@ -28,7 +28,7 @@ function(clattn_isa_supported isa flags processors result)
 endfunction()
 
 # The contents of one kernel's C file. row: its line of rows.def; name: the suffix of its function.
-function(clattn_native_source row roles name result)
+function(clattn_native_source row roles variants name result)
   string(REGEX MATCH "^ROW\\([^,]*, *([A-Z_]+), *CPU, *\"([^\"]+)\"" _ "${row}")
   set(role ${CMAKE_MATCH_1})
   set(source ${CMAKE_MATCH_2})
@@ -38,7 +38,11 @@ function(clattn_native_source row roles name result)
     string(REGEX REPLACE "M\\(([A-Z_]+), *([0-9]+)\\)" "#define \\1 \\2\n" macro "${macro}")
     string(APPEND text "${macro}")
   endforeach()
-  string(APPEND text "#define HEAD_DIM_MAX CLATTN__HEAD_DIM_MAX\n#define VALUE_DIM_MAX CLATTN__HEAD_DIM_MAX\n")
+  foreach(line IN LISTS variants)
+    if(line MATCHES "^VARIANT\\(${role}, *([A-Z_]+),.*V\\(([0-9]+)\\)\\)$")
+      string(APPEND text "#define ${CMAKE_MATCH_1} ${CMAKE_MATCH_2}\n")
+    endif()
+  endforeach()
   string(APPEND text "#include \"${source}\"\n\n")
 
   foreach(line IN LISTS roles)
@@ -73,6 +77,7 @@ endfunction()
 function(clattn_native_kernels result)
   clattn_read_table(kernels/rows.def ROW rows)
   clattn_read_table(kernels/roles.def ROLE roles)
+  clattn_read_table(kernels/variants.def VARIANT variants)
   clattn_read_table(host/native/isa.def ISA isas)
   set(optimise $<$<NOT:$<CONFIG:Debug>>:-O3>)
   if(CLATTN_SANITIZE)
@@ -98,7 +103,7 @@ function(clattn_native_kernels result)
       endif()
       set(row_name ${CMAKE_MATCH_1})
       set(name ${row_name}_${isa})
-      clattn_native_source("${row}" "${roles}" ${name} text)
+      clattn_native_source("${row}" "${roles}" "${variants}" ${name} text)
       set(path ${CMAKE_CURRENT_BINARY_DIR}/native/${name}.c)
       clattn_write(${path} "${text}")
       set_source_files_properties(${path} PROPERTIES COMPILE_OPTIONS "${optimise};-ffp-contract=fast;${flags}")

@@ -44,9 +44,14 @@ clattn_status clattn_device_list(clattn_device_info *list, size_t capacity, size
     clattn__device *devices;
     clattn_status status = list_all(&devices, count);
     if (status != CLATTN_OK) return status;
-    for (size_t n = 0; n < *count && n < capacity; n++) list[n] = devices[n].info;
+    const size_t stride = capacity ? list->struct_size : 0; /* the caller's, which may be another version's */
+    for (size_t n = 0; n < *count && n < capacity && status == CLATTN_OK; n++) {
+        void *entry = (char *)list + n * stride;
+        memcpy(entry, &stride, sizeof stride);
+        status = clattn__write_struct(NULL, "list", entry, &devices[n].info, sizeof devices[n].info);
+    }
     free(devices);
-    return CLATTN_OK;
+    return status;
 }
 
 /* ---- what is asked for ---------------------------------------------------------------------------------------------- */
@@ -63,7 +68,7 @@ static bool parse_index(const char **text, int *index) {
     if (**text != ':') return false;
     char *end;
     const long value = strtol(*text + 1, &end, 10);
-    if (end == *text + 1 || (*text)[1] == '-' || (*text)[1] == '+' || (*text)[1] == ' ' || value > 9999) return false;
+    if ((*text)[1] < '0' || (*text)[1] > '9' || value > 9999) return false;
     *index = (int)value;
     *text = end;
     return true;
@@ -127,7 +132,7 @@ static clattn_status open_best(clattn_context *context, clattn__device *devices,
         if (status == CLATTN_OK) status = try_out(context);
         if (status == CLATTN_OK) return CLATTN_OK;
         clattn__text_add(&context->why, "passed over %s (%s): %s\n", best->info.id, best->info.name,
-                         context->error ? context->error : clattn_status_text(status));
+                         clattn__last_error(context));
         clattn__context_close(context);
         strcpy(best->info.problem, "failed");
     }
@@ -148,7 +153,6 @@ static clattn_status open_cpu(clattn_context *context) {
 }
 
 static clattn_status open_searched(clattn_context *context, const wish *wish, clattn__device *devices, size_t count) {
-    if (wish->kind == WISH_CPU) return open_cpu(context);
     list_problems(context, devices, count);
     if (wish->kind == WISH_OPENCL) return open_best(context, devices, count, CLATTN_DEVICE_OPENCL_CPU);
     clattn_status status = open_best(context, devices, count, CLATTN_DEVICE_OPENCL_GPU);
@@ -165,7 +169,7 @@ static clattn_status open_searched(clattn_context *context, const wish *wish, cl
 static clattn_status no_such_device(clattn_context *context, const char *asked, const clattn__device *devices, size_t count) {
     clattn__text text = {0};
     clattn__text_add(&text, "device \"%s\" is not here", asked);
-    if (context->error) clattn__text_add(&text, ": %s", context->error);
+    if (*clattn__last_error(context)) clattn__text_add(&text, ": %s", clattn__last_error(context));
     clattn__text_add(&text, "\n%sHere are:", context->why.data ? context->why.data : "");
     for (size_t n = 0; n < count; n++)
         if (!devices[n].info.problem[0]) clattn__text_add(&text, " %s", devices[n].info.id);
@@ -174,30 +178,37 @@ static clattn_status no_such_device(clattn_context *context, const char *asked, 
     return status;
 }
 
-static clattn_status open_wish(clattn_context *context, const char *asked, const wish *wish) {
+/* Wishes that name a device, or a kind of which there is one. */
+static clattn_status open_named(clattn_context *context, const wish *wish) {
     const char *suffix = wish->suffix[0] ? wish->suffix : NULL;
-    clattn_status status;
-    if (wish->kind == WISH_NATIVE && !suffix) {
-        status = clattn__native_open(context, NULL);
-    } else if (wish->kind == WISH_REFERENCE) {
-        status = clattn__reference_open(context);
-    } else {
-        clattn__device *devices = NULL;
-        size_t count = 0;
-        status = list_all(&devices, &count);
-        if (status != CLATTN_OK) return status;
-        if (wish->kind == WISH_NATIVE)
-            status = clattn__native_open(context, suffix);
-        else if (wish->kind == WISH_OPENCL_EXACT)
-            status = clattn__opencl_open(context, wish->platform, wish->device, suffix);
-        else
-            status = open_searched(context, wish, devices, count);
-        if (status == CLATTN_ERROR_DEVICE) status = no_such_device(context, asked, devices, count);
-        free(devices);
+    switch (wish->kind) {
+    case WISH_CPU: return open_cpu(context);
+    case WISH_NATIVE: return clattn__native_open(context, suffix);
+    case WISH_REFERENCE: return clattn__reference_open(context);
+    case WISH_OPENCL_EXACT: return clattn__opencl_open(context, wish->platform, wish->device, suffix);
+    case WISH_AUTO:
+    case WISH_GPU:
+    case WISH_OPENCL: break;
     }
+    return CLATTN_ERROR_INTERNAL;
+}
+
+/* OpenCL's platforms are asked only in a search and after a failure: that takes tens of milliseconds. */
+static clattn_status open_wish(clattn_context *context, const char *asked, const wish *wish) {
+    const bool search = wish->kind == WISH_AUTO || wish->kind == WISH_GPU || wish->kind == WISH_OPENCL;
+    clattn__device *devices = NULL;
+    size_t count = 0;
+    clattn_status status = search ? list_all(&devices, &count) : open_named(context, wish);
+    if (search && status == CLATTN_OK) status = open_searched(context, wish, devices, count);
+    if (status == CLATTN_ERROR_DEVICE && (devices || list_all(&devices, &count) == CLATTN_OK))
+        status = no_such_device(context, asked, devices, count);
+    free(devices);
     if (status == CLATTN_OK && !context->why.length) clattn__text_add(&context->why, "%s: asked for\n", context->device.info.id);
     return status;
 }
+
+/* An OpenMP runtime that cannot start a thread ends the process: a slip of the pen must not reach it. */
+enum { LARGEST_TEAM = 4096 };
 
 clattn_status clattn_context_create(const clattn_context_options *given, clattn_context **out) {
     if (!out) return CLATTN_ERROR_ARGUMENT;
@@ -205,7 +216,8 @@ clattn_status clattn_context_create(const clattn_context_options *given, clattn_
     clattn_context_options options;
     clattn_status status = clattn__context_options(given, &options);
     if (status != CLATTN_OK) return status;
-    const char *asked = options.device ? options.device : getenv("CLATTN_DEVICE");
+    const bool set = options.device != NULL;
+    const char *asked = set ? options.device : getenv("CLATTN_DEVICE");
     if (!asked || !*asked) asked = "auto";
     if (options.error && options.error_size) options.error[0] = 0;
     clattn_context *context = clattn__context_new(&options);
@@ -214,14 +226,15 @@ clattn_status clattn_context_create(const clattn_context_options *given, clattn_
     if (options.threads < 0 || options.work_groups < 0)
         status = clattn__fail(context, CLATTN_ERROR_ARGUMENT, "threads is %d and work_groups is %d; neither is negative",
                               options.threads, options.work_groups);
+    else if (options.threads > LARGEST_TEAM)
+        status = clattn__fail(context, CLATTN_ERROR_ARGUMENT, "threads is %d; it is at most %d", options.threads, LARGEST_TEAM);
     else if (!parse_wish(asked, &wish))
         status = clattn__fail(context, CLATTN_ERROR_ARGUMENT,
-                              "device \"%s\" is not understood; it is auto, gpu, cpu, native, opencl, opencl:P:D or reference",
-                              asked);
+                              "%s \"%s\" is not understood; it is auto, gpu, cpu, native, opencl, opencl:P:D or reference",
+                              set ? "device" : "$CLATTN_DEVICE", asked);
     else
         status = open_wish(context, asked, &wish);
-    if (status != CLATTN_OK)
-        return clattn__context_give_up(context, &options, status, context->error ? context->error : clattn_status_text(status));
+    if (status != CLATTN_OK) return clattn__context_give_up(context, &options, status, NULL);
     *out = context;
     return CLATTN_OK;
 }

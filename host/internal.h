@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "../kernels/mask.h"
 #include "../kernels/params.h"
@@ -47,10 +48,7 @@ typedef enum clattn__role {
     CLATTN__ROLE_COUNT
 } clattn__role;
 
-enum { CLATTN__MAX_BUFFERS = PARAMS_BUFFERS, CLATTN__MAX_MACROS = 12 };
-
-/* The largest head_dim and value_dim of fused rows without a HEAD_DIM_LIMIT. */
-enum { CLATTN__HEAD_DIM_MAX = 576 };
+enum { CLATTN__MAX_BUFFERS = PARAMS_BUFFERS, CLATTN__MAX_MACROS = 12, CLATTN__MAX_VALUES = 8 };
 
 typedef struct clattn__role_info {
     const char *entry; /* the kernel function */
@@ -61,7 +59,7 @@ typedef struct clattn__role_info {
 
 typedef union clattn__params {
     struct {
-        i64 groups;
+        i64 groups, step;
         i64 base[PARAMS_BUFFERS];
     }; /* first in each */
     attention_params attention;
@@ -84,12 +82,28 @@ typedef struct clattn__row {
     clattn__macro macros[CLATTN__MAX_MACROS]; /* ends at a NULL name */
 } clattn__row;
 
+/* A line of variants.def. */
+typedef struct clattn__variant_info {
+    clattn__role role;
+    const char *macro;
+    int count, values[CLATTN__MAX_VALUES];
+} clattn__variant_info;
+
+/* The macros that a plan adds to a row's; ends at a NULL name. */
+typedef struct clattn__variant {
+    clattn__macro macros[CLATTN__MAX_MACROS];
+} clattn__variant;
+
 extern const clattn__role_info clattn__roles[CLATTN__ROLE_COUNT];
+extern const clattn__variant_info clattn__variants[];
+extern const size_t clattn__variant_count;
 extern const clattn__row clattn__rows[];
 extern const size_t clattn__row_count;
 
 /* The value of a row's macro; `missing` where the row has none of that name. */
 int clattn__row_macro(const clattn__row *row, const char *name, int missing);
+/* The variant that serves these parameters; false when one is past its last value. */
+bool clattn__role_variant(clattn__role role, const clattn__params *params, clattn__variant *variant);
 /* How many groups a row needs for these parameters: the grid of each role, from the row's TILE_* macros. */
 i64 clattn__row_groups(const clattn__row *row, const clattn__params *params);
 /* The text of a kernel file with its #includes resolved (embedded at build time), or NULL. */
@@ -114,11 +128,13 @@ typedef struct clattn__place {
     enum { CLATTN__NOWHERE, CLATTN__IN_TENSOR, CLATTN__IN_WORKSPACE } where;
     clattn_tensor_id tensor; /* IN_TENSOR */
     size_t offset;           /* IN_WORKSPACE: bytes */
+    size_t element;          /* bytes of one */
 } clattn__place;
 
 /* One kernel launch, or `repeat` of them, each of which waits for the one before and sees its number in params.step. */
 struct clattn__step {
     const clattn__row *row;
+    clattn__variant variant;
     clattn__place buffers[CLATTN__MAX_BUFFERS];
     clattn__params params;
     i64 repeat;        /* 1, or the number of steps of a *_STEP role */
@@ -129,8 +145,8 @@ typedef struct clattn__backend {
     const char *name;
     /* The backend runs operators whole (plan->op->reference): no steps are built for it, prepare and release are NULL. */
     bool runs_operators;
-    /* Make the step ready to run (find or build its kernel). Called when a plan is made. May fail with BUILD: the row is then
-     * banned in this context and the plan built again without it. */
+    /* Make the step ready to run (find or build its kernel). Called when a plan is made. May fail with BUILD: the
+     * variant of the row is then banned in this context and the plan built again without it. */
     clattn_status (*prepare)(clattn_plan *, clattn__step *);
     void (*release)(clattn_context *, clattn__step *);
     /* Run the plan on host memory; tensors[id] and the workspace are valid pointers for all that the steps name. */
@@ -143,13 +159,14 @@ struct clattn_context {
     const clattn__backend *backend;
     clattn__device device;
     int threads;     /* native: the number it runs with; set by its open function */
+    pid_t process;   /* native: where those threads are */
     int work_groups; /* OpenCL: 0 or the limit */
     clattn_log_callback log;
     void *log_user;
-    pthread_mutex_t lock; /* error, and what the backend keeps */
-    char *error;
+    pthread_mutex_t lock;         /* the lists below */
+    struct clattn__error *errors; /* each thread's last */
+    struct clattn__ban *bans;     /* rows that do not serve here */
     clattn__text why; /* the choice of the device, in words */
-    uint8_t *banned; /* one byte a row of clattn__rows: did not build or failed here; under `lock` */
     void *state; /* the backend's */
 };
 
@@ -166,11 +183,15 @@ clattn_context *clattn__context_new(const clattn_context_options *);
 void clattn__context_close(clattn_context *);
 /* Read the caller's options, or the defaults for NULL. */
 clattn_status clattn__context_options(const clattn_context_options *given, clattn_context_options *options);
-/* Destroy a context that could not be made and leave the text where the options say; returns the status. */
+/* Destroy a context that could not be made (NULL: there is none) and leave the text, or its last error where that is NULL, where
+ * the options say; returns the status. */
 clattn_status clattn__context_give_up(clattn_context *, const clattn_context_options *, clattn_status, const char *text);
 
 /* Set the context's error text and return the status: `return clattn__fail(ctx, CLATTN_ERROR_SHAPE, "k has ...", ...)`. */
 clattn_status clattn__fail(clattn_context *, clattn_status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The calling thread's last error in this context, its own until it fails again; never NULL. */
+const char *clattn__last_error(clattn_context *);
+void clattn__errors_free(clattn_context *);
 void clattn__log(clattn_context *, clattn_log_level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* ---- tensors ------------------------------------------------------------------------------------------------------ */
@@ -189,6 +210,9 @@ strides clattn__strides(const clattn_tensor *); /* those of size-1 dimensions be
 
 /* ---- plans -------------------------------------------------------------------------------------------------------- */
 
+/* Every operator: a file in ops/ that defines clattn__operator_<name>, a clattn_<name>_desc in clattn.h. */
+#define CLATTN__OPERATORS(X) X(attention) X(project_qkv) X(mha) X(recurrence)
+
 typedef struct clattn__operator {
     const char *name; /* as clattn_plan_info.op */
     size_t desc_size;
@@ -205,14 +229,14 @@ struct clattn_plan {
     const clattn__operator *op;
     const char *name; /* op->name, but "rnn" or "lstm" */
     bool probing;     /* clattn_supports_*: choose rows, prepare nothing */
-    const clattn__row *failed_row;
+    const clattn__row *failed_row; /* that did not build, */
+    clattn__variant failed_variant; /* in this variant */
     union {
-        clattn_attention_desc attention;
-        clattn_project_qkv_desc project_qkv;
-        clattn_mha_desc mha;
-        clattn_recurrence_desc recurrence;
+#define X(op) clattn_##op##_desc op;
+        CLATTN__OPERATORS(X)
+#undef X
     } desc; /* validated, defaults resolved */
-    clattn_tensor tensors[CLATTN_TENSOR_COUNT]; /* ABSENT where the plan has none */
+    clattn_tensor tensors[CLATTN_TENSOR_COUNT]; /* ABSENT where the plan has none, and for the workspace */
     bool is_output[CLATTN_TENSOR_COUNT];
     clattn__step *steps;
     size_t step_count, step_capacity;
@@ -227,14 +251,27 @@ struct clattn_plan {
     void *state; /* the backend's */
 };
 
-/* One for each file in ops/. */
-extern const clattn__operator clattn__operator_attention, clattn__operator_project_qkv, clattn__operator_mha,
-    clattn__operator_recurrence;
+#define X(op) extern const clattn__operator clattn__operator_##op;
+CLATTN__OPERATORS(X)
+#undef X
 
-/* Read a caller's versioned struct into one of `known` bytes; see "ABI" in clattn.h. */
+/* Read a caller's versioned struct into one of `known` bytes, and write one of `known` bytes to the caller's; see "ABI" in
+ * clattn.h. The context may be NULL: then there is no error text. */
 clattn_status clattn__read_struct(clattn_context *, const char *name, void *to, size_t known, const void *from);
+clattn_status clattn__write_struct(clattn_context *, const char *name, void *to, const void *from, size_t known);
 /* The names in a list of arguments: each tensor of the plan once. ids points at the first id, the others id_stride bytes on. */
 clattn_status clattn__plan_check_names(const clattn_plan *, const clattn_tensor_id *ids, size_t count, size_t id_stride);
+/* The view of a tensor; of the workspace as a tensor like the others. */
+clattn_tensor clattn__plan_view(const clattn_plan *, clattn_tensor_id);
+
+/* Where a tensor lies in the memory that `object` stands for: NULL is the host's; in others an address is an offset. */
+typedef struct clattn__binding {
+    clattn_tensor_id id;
+    const void *object, *address;
+} clattn__binding;
+
+/* No output, and not the workspace, shares an element with another tensor (ERROR_ALIAS). */
+clattn_status clattn__plan_check_alias(const clattn_plan *, const clattn__binding *, size_t count);
 /* Give *workspace the plan's own host memory if it is NULL and some is needed. */
 clattn_status clattn__plan_own_workspace(clattn_plan *, void **workspace);
 
@@ -254,9 +291,18 @@ clattn_status clattn__plan_scratch(clattn_plan *, clattn_tensor packed, clattn__
 /* The row that serves a role on the context's device: the first in the table that fits the device and is not banned, or NULL
  * (then *why, if given, says for each row why not). */
 const clattn__row *clattn__choose_row(clattn_context *, clattn__role, const clattn__params *, clattn__text *why);
-/* Append a launch of the chosen row of a role. params.groups is set from the row. Buffers stand in the order of roles.def; an
- * absent one is bound to the first (the parameters' flags say that it is not there). A step without groups is left out. When
- * the row does not build on this device, it is banned in the context and the whole plan is built again without it. */
+/* Leave a row out in this context: in one variant, or in all (NULL). False when there is no memory. */
+bool clattn__row_ban(clattn_context *, const clattn__row *, const clattn__variant *);
+void clattn__row_bans_lift(clattn_context *);
+/* Append a launch of a row. params.groups is set from the row. Buffers stand in the order of roles.def; an absent one is bound to
+ * the first (the parameters' flags say that it is not there). A step without groups is left out. When the row does not build on
+ * this device, its variant is banned in the context and the whole plan is built again without it. */
+clattn_status clattn__plan_step_of(clattn_plan *, const clattn__row *, const clattn__place *buffers, const clattn__params *,
+                                   i64 repeat);
+/* Choose the row of a role, or say why there is none (UNSUPPORTED). An operator whose steps depend on the row chooses it once:
+ * another thread may ban it between two choices. */
+clattn_status clattn__plan_choose(clattn_plan *, clattn__role, const clattn__params *, const clattn__row **row);
+/* Both. */
 clattn_status clattn__plan_step(clattn_plan *, clattn__role, const clattn__place *buffers, const clattn__params *, i64 repeat);
 
 #endif

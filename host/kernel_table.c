@@ -2,10 +2,22 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 #include "project_gemm.h"
+
+/* What clattn__params says of each struct, and what every OpenCL device takes. */
+#define ROLE(id, entry, params, buffers)                                                                                 \
+    _Static_assert(offsetof(params, groups) == offsetof(clattn__params, groups) &&                                       \
+                       offsetof(params, step) == offsetof(clattn__params, step) &&                                       \
+                       offsetof(params, base) == offsetof(clattn__params, base) &&                                       \
+                       sizeof(params) + PARAMS_BUFFERS * 8 <= 1024,                                                      \
+                   #params);
+#include "../kernels/roles.def"
+#undef ROLE
 
 const clattn__role_info clattn__roles[CLATTN__ROLE_COUNT] = {
 #define B(name) #name,
@@ -25,10 +37,44 @@ const clattn__row clattn__rows[] = {
 };
 const size_t clattn__row_count = sizeof clattn__rows / sizeof *clattn__rows;
 
+const clattn__variant_info clattn__variants[] = {
+#define V(value) value,
+#define VARIANT(role, macro, parameter, values)                                                                          \
+    {CLATTN__ROLE_##role, #macro, (int)(sizeof((const int[]){values}) / sizeof(int)), {values}},
+#include "../kernels/variants.def"
+#undef VARIANT
+#undef V
+};
+const size_t clattn__variant_count = sizeof clattn__variants / sizeof *clattn__variants;
+
 int clattn__row_macro(const clattn__row *row, const char *name, int missing) {
     for (const clattn__macro *macro = row->macros; macro < row->macros + CLATTN__MAX_MACROS && macro->name; macro++)
         if (strcmp(macro->name, name) == 0) return macro->value;
     return missing;
+}
+
+/* ---- variants ------------------------------------------------------------------------------------------------------ */
+
+/* The first value that is not below the parameter, or -1. */
+static int variant_value(const clattn__variant_info *info, i64 parameter) {
+    for (int n = 0; n < info->count; n++)
+        if (info->values[n] >= parameter) return info->values[n];
+    return -1;
+}
+
+bool clattn__role_variant(clattn__role role, const clattn__params *params, clattn__variant *variant) {
+    size_t line = 0, count = 0;
+    bool fits = true;
+    *variant = (clattn__variant){0};
+#define VARIANT(of_role, macro, parameter, values)                                                                       \
+    if (role == CLATTN__ROLE_##of_role) {                                                                                \
+        variant->macros[count] = (clattn__macro){#macro, variant_value(&clattn__variants[line], params->parameter)};     \
+        fits &= variant->macros[count++].value >= 0;                                                                     \
+    }                                                                                                                    \
+    line++;
+#include "../kernels/variants.def"
+#undef VARIANT
+    return fits;
 }
 
 /* ---- grids -------------------------------------------------------------------------------------------------------- */
@@ -38,19 +84,20 @@ static i64 tiles(i64 size, const clattn__row *row, const char *macro) {
     return size / tile + (size % tile != 0);
 }
 
+static i64 heads_of(const attention_params *a) { return a->batch * a->heads_q; }
+
 i64 clattn__row_groups(const clattn__row *row, const clattn__params *params) {
     const attention_params *a = &params->attention;
     const project_params *p = &params->project;
     const recurrence_params *r = &params->recurrence;
-    const i64 heads = a->batch * a->heads_q;
     if (row->family == CLATTN__FAMILY_CLBLAST) return p->batch && p->len && p->columns; /* its own affair */
     switch (row->role) {
     case CLATTN__ROLE_PROJECT: return tiles(p->batch * p->len, row, "TILE_M") * tiles(p->columns, row, "TILE_N");
-    case CLATTN__ROLE_SCORES: return heads * tiles(a->len_q, row, "TILE_M") * tiles(a->len_kv, row, "TILE_N");
+    case CLATTN__ROLE_SCORES: return heads_of(a) * tiles(a->len_q, row, "TILE_M") * tiles(a->len_kv, row, "TILE_N");
     case CLATTN__ROLE_MASK:
-    case CLATTN__ROLE_SOFTMAX: return heads * tiles(a->len_q, row, "TILE_M");
-    case CLATTN__ROLE_WEIGHTED_VALUES: return heads * tiles(a->len_q, row, "TILE_M") * tiles(a->value_dim, row, "TILE_N");
-    case CLATTN__ROLE_ATTENTION: return heads * tiles(a->len_q, row, "TILE_Q");
+    case CLATTN__ROLE_SOFTMAX: return heads_of(a) * tiles(a->len_q, row, "TILE_M");
+    case CLATTN__ROLE_WEIGHTED_VALUES: return heads_of(a) * tiles(a->len_q, row, "TILE_M") * tiles(a->value_dim, row, "TILE_N");
+    case CLATTN__ROLE_ATTENTION: return heads_of(a) * tiles(a->len_q, row, "TILE_Q");
     case CLATTN__ROLE_PACK_RECURRENT: return r->batch && r->steps ? (r->hidden + r->lanes - 1) / r->lanes : 0;
     case CLATTN__ROLE_RNN_STEP:
     case CLATTN__ROLE_LSTM_STEP: return tiles(r->hidden, row, "TILE_H") * tiles(r->batch, row, "TILE_B");
@@ -82,20 +129,65 @@ static const char *row_obstacle(const clattn__row *row, const clattn__device *de
     if ((size_t)clattn__row_macro(row, "LOCAL_BYTES", 0) > device->local_bytes) return "needs more local memory";
     if (row->role == CLATTN__ROLE_ATTENTION) {
         const attention_params *a = &params->attention;
-        const int limit = clattn__row_macro(row, "HEAD_DIM_LIMIT", CLATTN__HEAD_DIM_MAX);
+        const int limit = clattn__row_macro(row, "HEAD_DIM_LIMIT", INT_MAX);
         if (a->head_dim > limit || a->value_dim > limit) return "head_dim or value_dim is past its limit";
     }
     return NULL;
 }
 
+/* A row that failed here, in one variant or in all. */
+typedef struct clattn__ban {
+    struct clattn__ban *next;
+    const clattn__row *row;
+    bool all;
+    clattn__variant variant;
+} ban;
+
+static bool same_variant(const clattn__variant *a, const clattn__variant *b) {
+    for (int n = 0; n < CLATTN__MAX_MACROS && a->macros[n].name; n++) /* of one role: the names are the same */
+        if (a->macros[n].value != b->macros[n].value) return false;
+    return true;
+}
+
+static bool is_banned(const clattn_context *context, const clattn__row *row, const clattn__variant *variant) {
+    for (const ban *b = context->bans; b; b = b->next)
+        if (b->row == row && (b->all || same_variant(&b->variant, variant))) return true;
+    return false;
+}
+
+bool clattn__row_ban(clattn_context *context, const clattn__row *row, const clattn__variant *variant) {
+    ban *added = calloc(1, sizeof *added);
+    if (!added) return false;
+    added->row = row;
+    added->all = !variant;
+    if (variant) added->variant = *variant;
+    pthread_mutex_lock(&context->lock);
+    added->next = context->bans;
+    context->bans = added;
+    pthread_mutex_unlock(&context->lock);
+    return true;
+}
+
+void clattn__row_bans_lift(clattn_context *context) {
+    pthread_mutex_lock(&context->lock);
+    while (context->bans) {
+        ban *first = context->bans;
+        context->bans = first->next;
+        free(first);
+    }
+    pthread_mutex_unlock(&context->lock);
+}
+
 const clattn__row *clattn__choose_row(clattn_context *context, clattn__role role, const clattn__params *params,
                                       clattn__text *why) {
     const clattn__row *chosen = NULL;
+    clattn__variant variant;
+    const bool fits = clattn__role_variant(role, params, &variant);
     pthread_mutex_lock(&context->lock);
     for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count && !chosen; row++) {
         if (row->role != role) continue;
-        const char *obstacle = context->banned[row - clattn__rows] ? "failed on this device" : NULL;
-        if (!obstacle) obstacle = row_obstacle(row, &context->device, params);
+        const char *obstacle = fits ? row_obstacle(row, &context->device, params) : "a size is past the largest it is built for";
+        if (!obstacle && is_banned(context, row, &variant)) obstacle = "failed on this device";
         if (!obstacle)
             chosen = row;
         else if (why)

@@ -1,4 +1,4 @@
-/* Plans: read the descriptor, validate, build steps, explain, bind memory, run.
+/* Plans: make one from a descriptor, take it apart, answer questions about it. (run.c binds memory and runs.)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -6,26 +6,6 @@
 #include <string.h>
 
 #include "internal.h"
-
-/* ---- versioned structs --------------------------------------------------------------------------------------------- */
-
-clattn_status clattn__read_struct(clattn_context *context, const char *name, void *to, size_t known, const void *from) {
-    if (!from) return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s is NULL", name);
-    size_t size;
-    memcpy(&size, from, sizeof size);
-    if (size < sizeof size)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: struct_size is %zu; set it to sizeof of the struct (%zu here)",
-                            name, size, known);
-    for (size_t n = known; n < size; n++)
-        if (((const unsigned char *)from)[n])
-            return clattn__fail(context, CLATTN_ERROR_UNSUPPORTED,
-                                "%s: struct_size is %zu, this library (%s) knows %zu bytes, and a field past them is set", name,
-                                size, clattn_version(), known);
-    memset(to, 0, known);
-    memcpy(to, from, size < known ? size : known);
-    memcpy(to, &known, sizeof known);
-    return CLATTN_OK;
-}
 
 /* ---- what operators call ------------------------------------------------------------------------------------------- */
 
@@ -50,7 +30,7 @@ clattn_status clattn__plan_output(clattn_plan *plan, clattn_tensor_id id, const 
 
 clattn__operand clattn__plan_operand(const clattn_plan *plan, clattn_tensor_id id) {
     clattn__operand operand = {.view = plan->tensors[id]};
-    if (operand.view.dtype != CLATTN_ABSENT) operand.place = (clattn__place){CLATTN__IN_TENSOR, id, 0};
+    if (operand.view.dtype != CLATTN_ABSENT) operand.place = (clattn__place){CLATTN__IN_TENSOR, id, 0, clattn__dtype_size(operand.view.dtype)};
     return operand;
 }
 
@@ -61,7 +41,7 @@ clattn_status clattn__plan_scratch(clattn_plan *plan, clattn_tensor packed, clat
     if (bytes > ((size_t)1 << 62) - offset)
         return clattn__fail(plan->context, CLATTN_ERROR_OVERFLOW, "workspace: %zu + %zu bytes are more than an index holds",
                             offset, bytes);
-    *operand = (clattn__operand){packed, {CLATTN__IN_WORKSPACE, CLATTN_TENSOR_WORKSPACE, offset}};
+    *operand = (clattn__operand){packed, {CLATTN__IN_WORKSPACE, CLATTN_TENSOR_WORKSPACE, offset, clattn__dtype_size(packed.dtype)}};
     plan->workspace_bytes = offset + bytes;
     return CLATTN_OK;
 }
@@ -80,34 +60,47 @@ static clattn_status plan_reserve_step(clattn_plan *plan) {
     return CLATTN_OK;
 }
 
-clattn_status clattn__plan_step(clattn_plan *plan, clattn__role role, const clattn__place *buffers, const clattn__params *params,
-                                i64 repeat) {
+clattn_status clattn__plan_choose(clattn_plan *plan, clattn__role role, const clattn__params *params, const clattn__row **row) {
     clattn_context *context = plan->context;
     clattn__text why = {0};
-    const clattn__row *row = clattn__choose_row(context, role, params, &why);
-    if (!row) {
-        clattn_status status = clattn__fail(context, CLATTN_ERROR_UNSUPPORTED, "no kernel for %s on %s%s%.*s",
-                                            clattn__roles[role].entry, context->device.info.id, why.length ? "\n" : "",
-                                            why.length ? (int)why.length - 1 : 0, why.data ? why.data : "");
-        clattn__text_free(&why);
-        return status;
-    }
+    clattn_status status = CLATTN_OK;
+    *row = clattn__choose_row(context, role, params, &why);
+    if (!*row)
+        status = clattn__fail(context, CLATTN_ERROR_UNSUPPORTED, "no kernel for %s on %s%s%.*s", clattn__roles[role].entry,
+                              context->device.info.id, why.length ? "\n" : "", why.length ? (int)why.length - 1 : 0,
+                              why.data ? why.data : "");
     clattn__text_free(&why);
+    return status;
+}
+
+clattn_status clattn__plan_step_of(clattn_plan *plan, const clattn__row *row, const clattn__place *buffers,
+                                   const clattn__params *params, i64 repeat) {
     clattn__step step = {.row = row, .params = *params, .repeat = repeat};
+    clattn__role_variant(row->role, params, &step.variant);
     step.params.groups = clattn__row_groups(row, params);
-    for (int n = 0; n < clattn__roles[role].buffers; n++)
+    for (int n = 0; n < clattn__roles[row->role].buffers; n++)
         step.buffers[n] = buffers[n].where == CLATTN__NOWHERE ? buffers[0] : buffers[n];
     if (step.params.groups == 0 || repeat == 0) return CLATTN_OK;
 
     clattn_status status = plan_reserve_step(plan);
     if (status != CLATTN_OK) return status;
-    if (!plan->probing) status = context->backend->prepare(plan, &step);
-    if (status == CLATTN_ERROR_BUILD) plan->failed_row = row;
+    if (!plan->probing) status = plan->context->backend->prepare(plan, &step);
+    if (status == CLATTN_ERROR_BUILD) {
+        plan->failed_row = row;
+        plan->failed_variant = step.variant;
+    }
     if (status != CLATTN_OK) return status;
     plan->steps[plan->step_count++] = step;
     plan->launches += repeat;
-    plan->dependent_steps += role == CLATTN__ROLE_RNN_LOOP || role == CLATTN__ROLE_LSTM_LOOP ? params->recurrence.steps : repeat;
+    plan->dependent_steps += repeat;
     return CLATTN_OK;
+}
+
+clattn_status clattn__plan_step(clattn_plan *plan, clattn__role role, const clattn__place *buffers, const clattn__params *params,
+                                i64 repeat) {
+    const clattn__row *row;
+    clattn_status status = clattn__plan_choose(plan, role, params, &row);
+    return status == CLATTN_OK ? clattn__plan_step_of(plan, row, buffers, params, repeat) : status;
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------------------- */
@@ -135,7 +128,7 @@ void clattn_plan_destroy(clattn_plan *plan) {
     free(plan);
 }
 
-/* A row that does not build is banned and the plan built again without it, until one set of rows builds. */
+/* A row that does not build is banned, in that variant, and the plan built again without it, until one set of rows builds. */
 static clattn_status plan_build(clattn_plan *plan) {
     clattn_context *context = plan->context;
     if (context->backend->runs_operators) {
@@ -150,10 +143,9 @@ static clattn_status plan_build(clattn_plan *plan) {
         if (status == CLATTN_ERROR_UNSUPPORTED && plan->dropped.length)
             return clattn__fail(context, CLATTN_ERROR_BUILD, "no kernel is left:\n%s", plan->dropped.data);
         if (status == CLATTN_OK || !plan->failed_row) return status;
-        pthread_mutex_lock(&context->lock);
-        context->banned[plan->failed_row - clattn__rows] = 1;
-        clattn__text_add(&plan->dropped, "dropped %s, which failed here: %s\n", plan->failed_row->name, context->error);
-        pthread_mutex_unlock(&context->lock);
+        clattn__text_add(&plan->dropped, "dropped %s, which failed here: %s\n", plan->failed_row->name,
+                         clattn__last_error(context));
+        if (!clattn__row_ban(context, plan->failed_row, &plan->failed_variant)) return plan_out_of_memory(plan);
         clattn__log(context, CLATTN_LOG_WARNING, "kernel row %s failed on %s and is dropped", plan->failed_row->name,
                     context->device.info.id);
         plan_drop_steps(plan);
@@ -193,8 +185,6 @@ static clattn_status plan_create(clattn_context *context, const clattn__operator
     return CLATTN_OK;
 }
 
-#define OPERATORS(X) X(attention) X(project_qkv) X(mha) X(recurrence)
-
 #define X(op)                                                                                                            \
     clattn_status clattn_plan_create_##op(clattn_context *context, const clattn_##op##_desc *desc, clattn_plan **plan) { \
         return plan_create(context, &clattn__operator_##op, desc, false, plan);                                         \
@@ -213,17 +203,14 @@ static clattn_status plan_create(clattn_context *context, const clattn__operator
         if (status == CLATTN_OK || plan) clattn_plan_destroy(plan);                                                      \
         return status;                                                                                                   \
     }
-OPERATORS(X)
+CLATTN__OPERATORS(X)
 #undef X
 
 /* ---- questions ----------------------------------------------------------------------------------------------------- */
 
 clattn_status clattn_plan_get_info(const clattn_plan *plan, clattn_plan_info *info) {
-    if (!plan || !info) return CLATTN_ERROR_ARGUMENT;
-    const size_t size = info->struct_size;
-    if (size < sizeof size) return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "info: struct_size is %zu", size);
+    if (!plan) return CLATTN_ERROR_ARGUMENT;
     const clattn_plan_info full = {
-        .struct_size = size,
         .op = plan->name,
         .algorithm = plan->algorithm,
         .row = plan->rows,
@@ -234,9 +221,12 @@ clattn_status clattn_plan_get_info(const clattn_plan *plan, clattn_plan_info *in
         .flops = plan->flops,
         .bytes = plan->bytes,
     };
-    if (size > sizeof full) memset((char *)info + sizeof full, 0, size - sizeof full);
-    memcpy(info, &full, size < sizeof full ? size : sizeof full);
-    return CLATTN_OK;
+    return clattn__write_struct(plan->context, "info", info, &full, sizeof full);
+}
+
+static void explain_macros(clattn__text *text, const clattn__macro *macros) {
+    for (const clattn__macro *m = macros; m < macros + CLATTN__MAX_MACROS && m->name; m++)
+        clattn__text_add(text, " %s=%d", m->name, m->value);
 }
 
 size_t clattn_plan_explain(const clattn_plan *plan, char *out, size_t size) {
@@ -246,8 +236,8 @@ size_t clattn_plan_explain(const clattn_plan *plan, char *out, size_t size) {
     for (size_t n = 0; n < plan->step_count; n++) {
         const clattn__step *step = &plan->steps[n];
         clattn__text_add(&text, "  %zu. %s (%s", n + 1, step->row->name, step->row->source);
-        for (const clattn__macro *m = step->row->macros; m < step->row->macros + CLATTN__MAX_MACROS && m->name; m++)
-            clattn__text_add(&text, " %s=%d", m->name, m->value);
+        explain_macros(&text, step->row->macros);
+        explain_macros(&text, step->variant.macros);
         clattn__text_add(&text, ") in %lld groups", (long long)step->params.groups);
         if (step->repeat > 1) clattn__text_add(&text, ", %lld launches one after another", (long long)step->repeat);
         clattn__text_add(&text, "\n");

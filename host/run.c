@@ -20,7 +20,7 @@ clattn_status clattn__plan_check_names(const clattn_plan *plan, const clattn_ten
             return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "args[%zu]: %s is given twice", n, clattn_tensor_name(id));
         seen[id] = true;
     }
-    for (int id = 0; id < CLATTN_TENSOR_WORKSPACE; id++)
+    for (int id = 0; id < CLATTN_TENSOR_COUNT; id++)
         if (plan->tensors[id].dtype != CLATTN_ABSENT && !seen[id])
             return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "args: %s is missing", clattn_tensor_name(id));
     return CLATTN_OK;
@@ -44,21 +44,23 @@ static clattn_status check_memory(const clattn_plan *plan, const clattn_arg *arg
     return CLATTN_OK;
 }
 
-/* The workspace as a tensor, so that one test serves all. */
-static clattn_tensor arg_view(const clattn_plan *plan, clattn_tensor_id id) {
+clattn_tensor clattn__plan_view(const clattn_plan *plan, clattn_tensor_id id) {
     if (id != CLATTN_TENSOR_WORKSPACE) return plan->tensors[id];
     return clattn_tensor_matrix(CLATTN_F32, 1, (int64_t)(plan->workspace_bytes / sizeof(float)));
 }
 
-static clattn_status check_alias(const clattn_plan *plan, const clattn_arg *args, size_t count) {
+clattn_status clattn__plan_check_alias(const clattn_plan *plan, const clattn__binding *bindings, size_t count) {
     for (size_t a = 0; a < count; a++) {
-        if (!plan->is_output[args[a].id] && args[a].id != CLATTN_TENSOR_WORKSPACE) continue;
-        const clattn_tensor view = arg_view(plan, args[a].id);
+        const clattn_tensor_id id = bindings[a].id;
+        const clattn_tensor view = clattn__plan_view(plan, id);
+        if (!plan->is_output[id] && id != CLATTN_TENSOR_WORKSPACE) continue;
         for (size_t b = 0; b < count; b++) {
-            const clattn_tensor other = arg_view(plan, args[b].id);
-            if (a != b && clattn__tensors_share(&view, args[a].data, &other, args[b].data))
-                return clattn__fail(plan->context, CLATTN_ERROR_ALIAS, "%s at %p overlaps %s at %p",
-                                    clattn_tensor_name(args[a].id), args[a].data, clattn_tensor_name(args[b].id), args[b].data);
+            const clattn_tensor other = clattn__plan_view(plan, bindings[b].id);
+            if (a == b || bindings[a].object != bindings[b].object) continue;
+            if (clattn__tensors_share(&view, bindings[a].address, &other, bindings[b].address))
+                return clattn__fail(plan->context, CLATTN_ERROR_ALIAS, "%s at %#zx overlaps %s at %#zx", clattn_tensor_name(id),
+                                    (size_t)bindings[a].address, clattn_tensor_name(bindings[b].id),
+                                    (size_t)bindings[b].address);
         }
     }
     return CLATTN_OK;
@@ -67,9 +69,12 @@ static clattn_status check_alias(const clattn_plan *plan, const clattn_arg *args
 clattn_status clattn_plan_run(clattn_plan *plan, const clattn_arg *args, size_t count) {
     if (!plan) return CLATTN_ERROR_ARGUMENT;
     if (!args && count) return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "args is NULL, count is %zu", count);
-    clattn_status status = clattn__plan_check_names(plan, args ? &args->id : NULL, count, sizeof *args);
+    clattn_status status = clattn__plan_check_names(plan, count ? &args->id : NULL, count, sizeof *args);
     for (size_t n = 0; n < count && status == CLATTN_OK; n++) status = check_memory(plan, &args[n]);
-    if (status == CLATTN_OK) status = check_alias(plan, args, count);
+    if (status != CLATTN_OK) return status;
+    clattn__binding bindings[CLATTN_TENSOR_COUNT] = {{0}};
+    for (size_t n = 0; n < count; n++) bindings[n] = (clattn__binding){args[n].id, NULL, args[n].data};
+    status = clattn__plan_check_alias(plan, bindings, count);
     if (status != CLATTN_OK) return status;
 
     void *tensors[CLATTN_TENSOR_COUNT] = {NULL};
@@ -98,7 +103,7 @@ clattn_status clattn_attention_f32(clattn_context *context, int64_t batch, int64
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
     desc.q = desc.out = clattn_tensor_bhld(CLATTN_F32, batch, heads_q, len_q, head_dim);
     desc.k = desc.v = clattn_tensor_bhld(CLATTN_F32, batch, heads_kv, len_kv, head_dim);
-    desc.causal = causal;
+    desc.causal = causal != 0;
     const clattn_arg args[] = {
         {CLATTN_TENSOR_Q, (void *)q, 0},
         {CLATTN_TENSOR_K, (void *)k, 0},

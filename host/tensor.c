@@ -98,8 +98,8 @@ clattn_status clattn__tensor_check(clattn_context *context, const char *name, co
 }
 
 /* ---- sharing ------------------------------------------------------------------------------------------------------
- * Element indices of two views differ by a sum of t_k * stride_k with bounded t_k. They share an element exactly when
- * such a sum equals the distance of their pointers. Solved from the largest stride down: what the smaller strides can
+ * Byte offsets in two views differ by a sum of t_k * stride_k with bounded t_k. They share a byte exactly when such a sum
+ * equals the distance of their pointers. Solved from the largest stride down: what the smaller strides can
  * still add bounds each t_k to a few values. Real layouts need a handful of steps; a view made to defeat this runs into
  * the limit and counts as sharing. */
 
@@ -108,9 +108,9 @@ typedef struct term {
 } term;
 
 typedef struct search {
-    term terms[8];
+    term terms[9]; /* four dimensions of each view, and the bytes of an element */
     int count;
-    int64_t low[9], high[9]; /* the least and greatest sum of terms k.. */
+    int64_t low[10], high[10]; /* the least and greatest sum of terms k.. */
     int work;
     bool nonzero; /* look for a solution other than all zero */
 } search;
@@ -156,14 +156,15 @@ bool clattn__tensors_share(const clattn_tensor *a, const void *a_data, const cla
     if (tensor_empty(a) || tensor_empty(b)) return false;
     const uintptr_t a0 = (uintptr_t)a_data, b0 = (uintptr_t)b_data;
     if (a0 + clattn__tensor_span(a) <= b0 || b0 + clattn__tensor_span(b) <= a0) return false;
+    const int64_t a_bytes = (int64_t)clattn__dtype_size(a->dtype), b_bytes = (int64_t)clattn__dtype_size(b->dtype);
     search s = {.nonzero = false};
     for (int d = 0; d < 4; d++) {
-        if (a->size[d] > 1 && a->stride[d] > 0) search_add(&s, a->stride[d], 0, a->size[d] - 1);
-        if (b->size[d] > 1 && b->stride[d] > 0) search_add(&s, b->stride[d], 1 - b->size[d], 0);
+        if (a->size[d] > 1 && a->stride[d] > 0) search_add(&s, a->stride[d] * a_bytes, 0, a->size[d] - 1);
+        if (b->size[d] > 1 && b->stride[d] > 0) search_add(&s, b->stride[d] * b_bytes, 1 - b->size[d], 0);
     }
+    search_add(&s, 1, 1 - b_bytes, a_bytes - 1);
     search_bounds(&s);
-    const int64_t bytes = (int64_t)clattn__dtype_size(a->dtype);
-    return search_solve(&s, 0, divide_down((int64_t)b0 - (int64_t)a0, bytes), false);
+    return search_solve(&s, 0, (int64_t)b0 - (int64_t)a0, false);
 }
 
 clattn_status clattn__tensor_check_injective(clattn_context *context, const char *name, const clattn_tensor *tensor) {

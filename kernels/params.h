@@ -9,6 +9,8 @@
  *     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0))
  * so that the host may launch fewer work-groups than there is work (grid limits, scaling measurements).
  *
+ * `step` is the number of this launch where a step of the plan is launched many times, one after another; else 0.
+ *
  * `base[n]` is the element offset of the n-th buffer, in the order of roles.def: a caller's cl_mem may hold its tensor at any
  * byte offset, and a sub-buffer may begin only where the device's alignment allows. A kernel adds it first thing, to every
  * buffer it uses (`q += p.base[0];`). Zero where pointers are the host's own.
@@ -34,7 +36,7 @@ typedef struct strides {
 
 /* Roles scores, mask, softmax, weighted_values and attention: design.md's names. */
 typedef struct attention_params {
-    i64 groups;
+    i64 groups, step;
     i64 base[PARAMS_BUFFERS];
     strides q, k, v, out, lse;
     strides scores;  /* scores: destination; mask: source */
@@ -50,7 +52,7 @@ typedef struct attention_params {
 
 /* Role project: y = x W + bias + residual, rows (b, l) by columns n = h * dim + d. */
 typedef struct project_params {
-    i64 groups;
+    i64 groups, step;
     i64 base[PARAMS_BUFFERS];
     strides x;        /* (batch, 1, len, depth) */
     strides w;        /* (1, 1, depth, columns) */
@@ -63,7 +65,7 @@ typedef struct project_params {
 
 /* Roles pack_recurrent, rnn_step, lstm_step, rnn_loop, lstm_loop. G = 1 (rnn) or 4 (lstm). */
 typedef struct recurrence_params {
-    i64 groups;
+    i64 groups, step;
     i64 base[PARAMS_BUFFERS];
     strides w_h;      /* (1, 1, G * hidden, hidden) */
     strides xw;       /* (batch, 1, steps, G * hidden): W_in x + bias, made beforehand by `project` */
@@ -71,7 +73,6 @@ typedef struct recurrence_params {
     strides out;      /* (batch, 1, steps, hidden) */
     strides h_n, c_n; /* (batch, 1, 1, hidden) */
     i64 batch, steps, hidden;
-    i64 step;         /* *_step: the step of this launch */
     i64 lanes;        /* of the packed W_h: packed[((block * hidden + k) * gates + g) * lanes + lane] is
                          W_h[g * hidden + block * lanes + lane, k], zero beyond the last row; blocks = ceil(hidden / lanes) */
     i64 gates;        /* G */

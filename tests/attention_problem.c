@@ -10,10 +10,10 @@
 
 static int64_t rows_of(const attention_case *c) { return c->batch * c->heads_q * c->len_q; }
 
-static double scale_of(const attention_case *c) { return c->has_scale ? c->scale : clattn__oracle_default_scale(c->head_dim); }
+static double scale_of(const attention_case *c) { return c->has_scale ? c->scale : naive_scale(c->head_dim); }
 
 static int64_t offset_of(const attention_case *c) {
-    return clattn__oracle_offset(c->align, c->len_q, c->len_kv, c->position, c->position);
+    return naive_offset(c->align, c->len_q, c->len_kv, c->position);
 }
 
 static clattn__oracle_attention_args oracle_args(const attention_case *c, float *q, float *k, float *v, double *out) {

@@ -98,3 +98,10 @@ void naive_recurrence(const naive_recurrence_args *a) {
     for (int64_t b = 0; b < a->batch; b++) naive_sequence(a, b, sum);
     free(sum);
 }
+
+int64_t naive_offset(clattn_align align, int64_t len_q, int64_t len_kv, int64_t given) {
+    if (align == CLATTN_ALIGN_TOP_LEFT) return 0;
+    return align == CLATTN_ALIGN_BOTTOM_RIGHT ? len_kv - len_q : given;
+}
+
+double naive_scale(int64_t head_dim) { return head_dim > 0 ? 1 / sqrt((double)head_dim) : 1; }

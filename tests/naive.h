@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "clattn/clattn.h"
+
 typedef struct naive_attention_args {
     int64_t batch, heads_q, heads_kv, len_q, len_kv, head_dim, value_dim;
     float scale;
@@ -34,5 +36,10 @@ typedef struct naive_recurrence_args {
 } naive_recurrence_args;
 
 void naive_recurrence(const naive_recurrence_args *a);
+
+/* The offset that an alignment names; `given` is past_len or offset. */
+int64_t naive_offset(clattn_align align, int64_t len_q, int64_t len_kv, int64_t given);
+/* 1 / sqrt(head_dim); 1 when there is nothing to scale. */
+double naive_scale(int64_t head_dim);
 
 #endif

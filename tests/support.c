@@ -8,6 +8,14 @@
 #include <string.h>
 #include <time.h>
 
+/* What sanitizers ask the program for. An allocation that cannot be is answered with NULL, as it is without them; and the
+ * threads of OpenMP and OpenCL, whose code they do not know, are taken to be right. */
+#define SANITIZER_OPTIONS(name, options)                                                                                 \
+    __attribute__((visibility("default"))) const char *name(void);                                                       \
+    const char *name(void) { return options; }
+SANITIZER_OPTIONS(__asan_default_options, "allocator_may_return_null=1")
+SANITIZER_OPTIONS(__tsan_default_options, "allocator_may_return_null=1:ignore_noninstrumented_modules=1")
+
 void *test_alloc(size_t count, size_t size) {
     void *memory = calloc(count ? count : 1, size);
     if (!memory) {
@@ -332,7 +340,7 @@ static void add_device(const char *text, int width) {
 }
 
 static void add_opencl_devices(void) {
-    clattn_device_info list[32];
+    clattn_device_info list[32] = {CLATTN_DEVICE_INFO_INIT};
     size_t count = 0;
     if (clattn_device_list(list, COUNT(list), &count) != CLATTN_OK) return;
     for (size_t n = 0; n < count && n < COUNT(list); n++) {
@@ -378,18 +386,13 @@ void test_devices_close(void) {
     while (device_count) clattn_context_destroy(devices[--device_count].context);
 }
 
-void force_none(clattn_context *context) {
-    pthread_mutex_lock(&context->lock);
-    memset(context->banned, 0, clattn__row_count);
-    pthread_mutex_unlock(&context->lock);
-}
+void force_none(clattn_context *context) { clattn__row_bans_lift(context); }
 
 bool force_row(clattn_context *context, const clattn__row *row, const clattn__params *params) {
-    pthread_mutex_lock(&context->lock);
-    for (size_t n = 0; n < clattn__row_count; n++) {
-        context->banned[n] = clattn__rows[n].role == row->role && &clattn__rows[n] != row;
+    force_none(context);
+    for (const clattn__row *other = clattn__rows; other < clattn__rows + clattn__row_count; other++) {
+        if (other->role == row->role && other != row) ck_assert(clattn__row_ban(context, other, NULL));
     }
-    pthread_mutex_unlock(&context->lock);
     return clattn__choose_row(context, row->role, params, NULL) == row;
 }
 
@@ -420,7 +423,7 @@ size_t row_macro_values(const char *macro, uint32_t roles, int64_t *values, size
 }
 
 const char *error_text(clattn_context *context) {
-    static char text[2048];
+    static char text[16384];
     text[0] = 0;
     clattn_context_error(context, text, sizeof text);
     return text;

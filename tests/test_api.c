@@ -63,7 +63,8 @@ START_TEST(tensors_have_names) {
     ck_assert_str_eq(clattn_tensor_name(CLATTN_TENSOR_WORKSPACE), "workspace");
     ck_assert_str_eq(clattn_tensor_name(CLATTN_TENSOR_COUNT), "?");
     ck_assert_str_eq(clattn_tensor_name((clattn_tensor_id)-1), "?");
-    ck_assert_int_eq(CLATTN_TENSOR_Q, 0);
+    ck_assert_int_eq(CLATTN_TENSOR_WORKSPACE, 0); /* enumerators keep their values */
+    ck_assert_int_eq(CLATTN_TENSOR_Q, 1);
 }
 END_TEST
 
@@ -165,6 +166,8 @@ START_TEST(context_says_what_it_is) {
     clattn_context *context = open_device("native");
     clattn_device_info info;
     memset(&info, 0xff, sizeof info);
+    ck_assert_int_eq(see(clattn_context_device(context, &info)), CLATTN_ERROR_ARGUMENT);
+    info.struct_size = sizeof info;
     ck_assert_int_eq(clattn_context_device(context, &info), CLATTN_OK);
     ck_assert_uint_eq(info.struct_size, sizeof info);
     ck_assert_str_eq(info.id, "native");
@@ -187,7 +190,7 @@ START_TEST(threads_are_taken) {
     options.device = "native";
     options.threads = 1;
     clattn_context *context;
-    clattn_device_info info;
+    clattn_device_info info = CLATTN_DEVICE_INFO_INIT;
     ck_assert_int_eq(clattn_context_create(&options, &context), CLATTN_OK);
     ck_assert_int_eq(clattn_context_device(context, &info), CLATTN_OK);
     ck_assert_uint_eq(info.compute_units, 1);
@@ -205,6 +208,8 @@ START_TEST(devices_are_listed) {
     ck_assert_int_eq(clattn_device_list(NULL, 0, &count), CLATTN_OK);
     ck_assert_uint_ge(count, 2);
     memset(list, 0x5a, sizeof list);
+    ck_assert_int_eq(see(clattn_device_list(list, 1, &again)), CLATTN_ERROR_ARGUMENT);
+    list[0].struct_size = sizeof *list;
     ck_assert_int_eq(clattn_device_list(list, 1, &again), CLATTN_OK);
     ck_assert_uint_eq(again, count);
     ck_assert_uint_eq(list[1].struct_size, (size_t)0x5a5a5a5a5a5a5a5aull);
@@ -215,6 +220,23 @@ START_TEST(devices_are_listed) {
         ck_assert_uint_eq(list[n].struct_size, sizeof list[n]);
         ck_assert_uint_gt(strlen(list[n].id), 0);
     }
+}
+END_TEST
+
+/* A caller of an older library has shorter entries: each is written where it expects it. */
+START_TEST(devices_are_listed_to_older_callers) {
+    enum { SIZE = offsetof(clattn_device_info, platform) };
+    union {
+        clattn_device_info first;
+        unsigned char bytes[3 * SIZE];
+    } list;
+    size_t count = 0;
+    memset(&list, 0xee, sizeof list);
+    list.first.struct_size = SIZE;
+    ck_assert_int_eq(clattn_device_list(&list.first, 2, &count), CLATTN_OK);
+    ck_assert_str_eq((char *)list.bytes + offsetof(clattn_device_info, id), "native");
+    ck_assert_str_eq((char *)list.bytes + SIZE + offsetof(clattn_device_info, id), "reference");
+    for (size_t n = 2 * SIZE; n < sizeof list.bytes; n++) ck_assert_int_eq(list.bytes[n], 0xee);
 }
 END_TEST
 
@@ -1068,6 +1090,7 @@ int main(void) {
     tcase_add_test(tests, context_says_what_it_is);
     tcase_add_test(tests, threads_are_taken);
     tcase_add_test(tests, devices_are_listed);
+    tcase_add_test(tests, devices_are_listed_to_older_callers);
     tcase_add_test(tests, errors_are_logged);
     tcase_add_loop_test(tests, attention_refuses, 0, COUNT(api_devices));
     tcase_add_loop_test(tests, project_refuses, 0, COUNT(api_devices));

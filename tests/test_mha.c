@@ -57,7 +57,7 @@ static int64_t merged_columns(const mha_case *c) { return c->heads_q * c->value_
 static int64_t out_columns(const mha_case *c) { return c->parts & W_O ? c->d_out : merged_columns(c); }
 
 static int64_t offset_of(const mha_case *c) {
-    return clattn__oracle_offset(c->align, c->len_q, c->len_kv, c->position, c->position);
+    return naive_offset(c->align, c->len_q, c->len_kv, c->position);
 }
 
 static clattn__oracle_mha_args oracle_args(const mha_problem *p) {
@@ -78,8 +78,7 @@ static clattn__oracle_mha_args oracle_args(const mha_problem *p) {
         .heads_q = c->heads_q,
         .heads_kv = c->heads_kv,
         .residual = (c->parts & RESIDUAL) != 0,
-        .has_scale = c->has_scale,
-        .scale = c->scale,
+        .scale = c->has_scale ? c->scale : naive_scale(c->head_dim),
         .causal = (c->parts & CAUSAL) != 0,
         .offset = offset_of(c),
     };
@@ -147,7 +146,7 @@ static void solve_naive(mha_problem *p) {
         .len_kv = c->len_kv,
         .head_dim = c->head_dim,
         .value_dim = c->value_dim,
-        .scale = c->has_scale ? c->scale : (float)clattn__oracle_default_scale(c->head_dim),
+        .scale = c->has_scale ? c->scale : (float)naive_scale(c->head_dim),
         .causal = (c->parts & CAUSAL) != 0,
         .offset = offset_of(c),
         .q = q,

@@ -153,25 +153,25 @@ END_TEST
 START_TEST(a_stray_write_is_found) {
     const clattn_tensor view = layout_view(LAYOUT_PADDED, 2, 2, 3, 5);
     const int64_t gap = 5, before = -1, after = (int64_t)(clattn__tensor_span(&view) / sizeof(float));
-    const int64_t strays[] = {before, gap, after};
+    const int64_t strays[] = {gap, before, after};
     float packed[60] = {0};
-    for (size_t n = 0; n < COUNT(strays); n++) {
-        guarded output = guarded_output(view), input = guarded_input(view, packed);
-        const bool margins = output.floats > (size_t)after; /* without them the sanitizer watches */
-        if (margins || strays[n] == gap) {
-            ck_assert(guarded_intact(&output) && guarded_intact(&input) && guarded_untouched(&output));
-            output.data[0] = 1;
-            ck_assert(guarded_intact(&output) && !guarded_untouched(&output));
-            output.data[strays[n]] = 1;
-            input.data[strays[n]] = 1;
-            ck_assert(!guarded_intact(&output) && !guarded_intact(&input));
-        }
-        guarded_free(&input);
-        guarded_free(&output);
+    guarded input = guarded_input(view, packed), output = guarded_output(view);
+    /* Under the address sanitizer there are no margins: it watches itself. */
+    const size_t count = output.floats > (size_t)after ? COUNT(strays) : 1;
+    ck_assert(guarded_intact(&output) && guarded_intact(&input) && guarded_untouched(&output));
+    output.data[0] = 1;
+    ck_assert(guarded_intact(&output) && !guarded_untouched(&output));
+    for (size_t n = 0; n < count; n++) {
+        const float kept[] = {output.data[strays[n]], input.data[strays[n]]};
+        output.data[strays[n]] = input.data[strays[n]] = 1;
+        ck_assert(!guarded_intact(&output) && !guarded_intact(&input));
+        output.data[strays[n]] = kept[0];
+        input.data[strays[n]] = kept[1];
+        ck_assert(guarded_intact(&output) && guarded_intact(&input));
     }
-    guarded input = guarded_input(view, packed);
     input.data[0] = 1;
     ck_assert(!guarded_intact(&input));
+    guarded_free(&output);
     guarded_free(&input);
 }
 END_TEST

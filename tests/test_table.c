@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,63 @@ START_TEST(role_is_well_formed) {
 }
 END_TEST
 
+static clattn_context *fake_context(clattn__device device);
+static clattn__params params_of_dim(clattn__role role, int dim);
+
+/* ---- variants ------------------------------------------------------------------------------------------------------ */
+
+/* The sizes of heads that kernels are built for. */
+static const clattn__variant_info *head_dims(void) {
+    const clattn__variant_info *info = clattn__variants;
+    while (strcmp(info->macro, "HEAD_DIM_MAX") != 0) info++;
+    return info;
+}
+
+static int largest_head_dim(void) { return head_dims()->values[head_dims()->count - 1]; }
+
+START_TEST(variant_is_well_formed) {
+    const clattn__variant_info *info = &clattn__variants[_i];
+    ck_assert_uint_lt(info->role, CLATTN__ROLE_COUNT);
+    ck_assert_int_gt(info->count, 0);
+    for (int n = 1; n < info->count; n++) ck_assert_int_lt(info->values[n - 1], info->values[n]);
+}
+END_TEST
+
+/* Each size gets the least that holds it, and none past the last. */
+START_TEST(variants_hold_their_sizes) {
+    clattn__variant variant;
+    const clattn__variant_info *dims = head_dims();
+    for (int dim = 1; dim <= largest_head_dim(); dim++) {
+        const clattn__params params = params_of_dim(CLATTN__ROLE_ATTENTION, dim);
+        int least = 0;
+        while (dims->values[least] < dim) least++;
+        ck_assert(clattn__role_variant(CLATTN__ROLE_ATTENTION, &params, &variant));
+        for (int n = 0; n < 2; n++) ck_assert_int_eq(variant.macros[n].value, dims->values[least]);
+    }
+    const clattn__params past = params_of_dim(CLATTN__ROLE_ATTENTION, largest_head_dim() + 1);
+    ck_assert(!clattn__role_variant(CLATTN__ROLE_ATTENTION, &past, &variant));
+}
+END_TEST
+
+/* A variant that failed says nothing of the row's others. */
+START_TEST(a_ban_is_of_one_variant) {
+    clattn_context *context = fake_context((clattn__device){.has_cpu_family = true, .vector_width = widths[0], .max_work_group = 1});
+    const clattn__params small = params_of_dim(CLATTN__ROLE_ATTENTION, 64), large = params_of_dim(CLATTN__ROLE_ATTENTION, 128);
+    const clattn__row *row = clattn__choose_row(context, CLATTN__ROLE_ATTENTION, &small, NULL);
+    clattn__variant variant;
+    ck_assert_ptr_nonnull(row);
+    ck_assert(clattn__role_variant(CLATTN__ROLE_ATTENTION, &large, &variant));
+    ck_assert(clattn__row_ban(context, row, &variant));
+    ck_assert(clattn__choose_row(context, CLATTN__ROLE_ATTENTION, &large, NULL) != row);
+    ck_assert_ptr_eq(clattn__choose_row(context, CLATTN__ROLE_ATTENTION, &small, NULL), row);
+    ck_assert(clattn__row_ban(context, row, NULL));
+    ck_assert(clattn__choose_row(context, CLATTN__ROLE_ATTENTION, &small, NULL) != row);
+    clattn__row_bans_lift(context);
+    ck_assert_ptr_eq(clattn__choose_row(context, CLATTN__ROLE_ATTENTION, &large, NULL), row);
+    clattn_context_destroy(context);
+}
+END_TEST
+
 /* ---- choice -------------------------------------------------------------------------------------------------------- */
 
 /* A context on a device that is not there. */
@@ -124,7 +182,7 @@ START_TEST(every_role_is_served_everywhere) {
     }
     for (size_t n = 0; n < COUNT(devices); n++) {
         clattn_context *context = fake_context(devices[n]);
-        const clattn__params params = params_of_dim(role, CLATTN__HEAD_DIM_MAX);
+        const clattn__params params = params_of_dim(role, largest_head_dim());
         clattn__text why = {0};
         const clattn__row *row = clattn__choose_row(context, role, &params, &why);
         ck_assert_msg(row != NULL, "no row for %s on fake device %zu:\n%s", clattn__roles[role].entry, n, why.data);
@@ -182,6 +240,7 @@ END_TEST
 static void prepare_row(clattn_context *context, const clattn__row *row, int dim, clattn__step *step) {
     clattn_plan plan = {.context = context};
     *step = (clattn__step){.row = row, .params = params_of_dim(row->role, dim), .repeat = 1};
+    ck_assert(clattn__role_variant(row->role, &step->params, &step->variant));
     clattn_status status = context->backend->prepare(&plan, step);
     ck_assert_msg(status == CLATTN_OK, "%s with dim %d: %s: %s", row->name, dim, clattn_status_name(status), error_text(context));
 }
@@ -212,21 +271,21 @@ static bool may_serve(const clattn_context *context, const clattn__row *row) {
 
 /* Every row on every device that may serve it, with heads of each size that a kernel is built for. */
 START_TEST(row_builds) {
-    static const int dims[] = {64, 128, 256, CLATTN__HEAD_DIM_MAX};
+    const clattn__variant_info *dims = head_dims();
     const clattn__row *row = &clattn__rows[_i];
     size_t served = 0;
     for (size_t d = 0; d < test_device_count(); d++) {
         clattn_context *context = test_context(d);
         if (!context || context->backend->runs_operators || !may_serve(context, row)) continue;
         served++;
-        const size_t builds = row->role == CLATTN__ROLE_ATTENTION ? COUNT(dims) : 1;
+        const size_t builds = row->role == CLATTN__ROLE_ATTENTION ? (size_t)dims->count : 1;
         for (size_t n = 0; n < builds; n++) {
-            if (dims[n] > clattn__row_macro(row, "HEAD_DIM_LIMIT", CLATTN__HEAD_DIM_MAX)) continue;
+            if (dims->values[n] > clattn__row_macro(row, "HEAD_DIM_LIMIT", INT_MAX)) continue;
             clattn__step step;
-            prepare_row(context, row, dims[n], &step);
+            prepare_row(context, row, dims->values[n], &step);
 #ifdef CLATTN_TESTS_OPENCL
             if (context->device.info.kind >= CLATTN_DEVICE_OPENCL_CPU && row->family != CLATTN__FAMILY_CLBLAST) {
-                check_local_memory(row, dims[n], step.prepared);
+                check_local_memory(row, dims->values[n], step.prepared);
             }
 #endif
             context->backend->release(context, &step);
@@ -255,6 +314,9 @@ int main(void) {
     tcase_add_test(tests, names_are_unique);
     tcase_add_loop_test(tests, row_is_well_formed, 0, rows);
     tcase_add_loop_test(tests, role_is_well_formed, 0, CLATTN__ROLE_COUNT);
+    tcase_add_loop_test(tests, variant_is_well_formed, 0, (int)clattn__variant_count);
+    tcase_add_test(tests, variants_hold_their_sizes);
+    tcase_add_test(tests, a_ban_is_of_one_variant);
     tcase_add_loop_test(tests, row_can_be_chosen, 0, rows);
     tcase_add_loop_test(tests, every_role_is_served_everywhere, 0, CLATTN__ROLE_COUNT);
     tcase_add_test(tests, refusals_are_explained);

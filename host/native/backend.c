@@ -52,7 +52,9 @@ static void release(clattn_context *context, clattn__step *step) {
     step->prepared = NULL;
 }
 
+/* In a process forked off since, OpenMP's threads are gone and a team of many waits for them for ever: one thread. */
 static int team_size(const clattn_context *context, i64 groups) {
+    if (context->process != getpid()) return 1;
     return groups < context->threads ? (int)groups : context->threads;
 }
 
@@ -69,23 +71,26 @@ static void run_groups(clattn__native_kernel *kernel, void *const *buffers, cons
 /* Each thread does the same groups at every repetition, so that what they read stays in its own cache. */
 static void run_repeated(clattn__native_kernel *kernel, void *const *buffers, const clattn__step *step, int threads) {
 #if defined(_OPENMP)
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(threads) if (threads > 1)
+#endif
     {
         clattn__params params = step->params;
+        int thread = 0, team = 1;
+#if defined(_OPENMP)
+        thread = omp_get_thread_num();
+        team = omp_get_num_threads();
+#endif
         for (i64 n = 0; n < step->repeat; n++) {
-            params.recurrence.step = n;
-            kernel(buffers, &params, omp_get_thread_num(), omp_get_num_threads());
+            params.step = n;
+            kernel(buffers, &params, thread, team);
+#if defined(_OPENMP)
+            if (team > 1) {
 #pragma omp barrier
+            }
+#endif
         }
     }
-#else
     (void)threads;
-    clattn__params params = step->params;
-    for (i64 n = 0; n < step->repeat; n++) {
-        params.recurrence.step = n;
-        kernel(buffers, &params, 0, 1);
-    }
-#endif
 }
 
 static clattn_status run(clattn_plan *plan, void *const tensors[CLATTN_TENSOR_COUNT]) {
@@ -160,6 +165,7 @@ clattn_status clattn__native_open(clattn_context *context, const char *isa) {
 #else
     context->threads = 1;
 #endif
+    context->process = getpid();
     describe(context, levels, used, used == best);
     context->backend = &clattn__backend_native;
     context->state = (void *)used->name;

@@ -26,7 +26,8 @@ clattn_status clattn__opencl_open(clattn_context *context, int platform, int dev
     return clattn__fail(context, CLATTN_ERROR_DEVICE, "%s", reason);
 }
 
-/* The functions of clattn_opencl.h for callers who do have the headers: the same symbols, OpenCL's handles as plain pointers. */
+/* The functions of clattn_opencl.h for callers who do have the headers: the same symbols, OpenCL's handles as plain pointers.
+ */
 
 CLATTN_API clattn_status clattn_cl_context_create(const clattn_context_options *given, void *cl, void *device,
                                                   clattn_context **context) {

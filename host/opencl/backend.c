@@ -71,7 +71,8 @@ static void opencl_context_destroy(clattn_context *context) {
     if (cl->queue) cl->api.ReleaseCommandQueue(cl->queue);
     cl->api.ReleaseContext(cl->cl);
     clattn__opencl_unload(&cl->api);
-    pthread_mutex_destroy(&cl->lock);
+    pthread_mutex_destroy(&cl->queue_lock);
+    pthread_mutex_destroy(&cl->build_lock);
     free(cl);
     context->state = NULL;
 }

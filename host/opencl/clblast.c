@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../library.h"
+
 #if defined(CLATTN_HAVE_CLBLAST)
 
 bool clattn__clblast_open(clattn__clblast *clblast, char *why, size_t why_size) {
@@ -32,9 +34,9 @@ void clattn__clblast_close(clattn__clblast *clblast) {
 
 int clattn__clblast_sgemm(const clattn__clblast *clblast, cl_command_queue queue, const clattn__gemm *gemm, clattn__matrix a,
                           clattn__matrix b, clattn__matrix c, cl_event *event) {
-    return clblast->Sgemm(CLBlastLayoutRowMajor, CLBlastTransposeNo, gemm->b_transposed ? CLBlastTransposeYes : CLBlastTransposeNo,
-                          gemm->m, gemm->n, gemm->k, 1.0f, a.mem, a.offset, gemm->lda, b.mem, b.offset, gemm->ldb, 0.0f, c.mem,
-                          c.offset, gemm->ldc, &queue, event);
+    return clblast->Sgemm(CLBlastLayoutRowMajor, CLBlastTransposeNo,
+                          gemm->b_transposed ? CLBlastTransposeYes : CLBlastTransposeNo, gemm->m, gemm->n, gemm->k, 1.0f, a.mem,
+                          a.offset, gemm->lda, b.mem, b.offset, gemm->ldb, 0.0f, c.mem, c.offset, gemm->ldc, &queue, event);
 }
 
 #else
@@ -45,7 +47,9 @@ bool clattn__clblast_open(clattn__clblast *clblast, char *why, size_t why_size) 
     return false;
 }
 
-void clattn__clblast_close(clattn__clblast *clblast) { (void)clblast; }
+void clattn__clblast_close(clattn__clblast *clblast) {
+    (void)clblast;
+}
 
 int clattn__clblast_sgemm(const clattn__clblast *clblast, cl_command_queue queue, const clattn__gemm *gemm, clattn__matrix a,
                           clattn__matrix b, clattn__matrix c, cl_event *event) {

@@ -32,8 +32,8 @@ typedef struct clattn__matrix {
 bool clattn__clblast_open(clattn__clblast *, char *why, size_t why_size);
 /* Accepts one that is not open. */
 void clattn__clblast_close(clattn__clblast *);
-/* Enqueue C = A * B in fp32. The first call on a device builds CLBlast's kernels, which takes seconds. Returns CLBlast's code: an
- * OpenCL one, or one of its own below -1000; 0 is success. */
+/* Enqueue C = A * B in fp32. The first call on a device builds CLBlast's kernels, which takes seconds. Returns CLBlast's code:
+ * an OpenCL one, or one of its own below -1000; 0 is success. */
 int clattn__clblast_sgemm(const clattn__clblast *, cl_command_queue, const clattn__gemm *, clattn__matrix a, clattn__matrix b,
                           clattn__matrix c, cl_event *event);
 

@@ -19,7 +19,12 @@ static clattn_status load(clattn_context *context, clattn__opencl_api *api) {
 /* Hand a loaded table and a retained cl_context to the context, or give both back. */
 static clattn_status adopt(clattn_context *context, clattn__opencl_api *api, cl_device_id device, cl_context cl) {
     clattn__opencl *state = calloc(1, sizeof *state);
-    if (!state || pthread_mutex_init(&state->lock, NULL) != 0) {
+    bool made = state && pthread_mutex_init(&state->build_lock, NULL) == 0;
+    if (made && pthread_mutex_init(&state->queue_lock, NULL) != 0) {
+        pthread_mutex_destroy(&state->build_lock);
+        made = false;
+    }
+    if (!made) {
         free(state);
         api->ReleaseContext(cl);
         clattn__opencl_unload(api);
@@ -28,7 +33,8 @@ static clattn_status adopt(clattn_context *context, clattn__opencl_api *api, cl_
     state->api = *api;
     state->device = device;
     state->cl = cl;
-    state->in_place = context->device.has_cpu_family; /* asked for another family, a CPU device is treated as a GPU throughout */
+    state->in_place =
+        context->device.has_cpu_family; /* asked for another family, a CPU device is treated as a GPU throughout */
     context->state = state;
     context->backend = &clattn__backend_opencl;
     return CLATTN_OK;
@@ -52,8 +58,8 @@ static clattn_status find_device(clattn_context *context, const clattn__opencl_a
     if (code != CL_SUCCESS)
         status = clattn__fail(context, CLATTN_ERROR_DEVICE, "no OpenCL platform: %s (%d)", clattn__opencl_code(code), code);
     else if (platform < 0 || (cl_uint)platform >= platform_count)
-        status = clattn__fail(context, CLATTN_ERROR_DEVICE, "there is no OpenCL platform %d: they count %u, from 0",
-                              platform, platform_count);
+        status = clattn__fail(context, CLATTN_ERROR_DEVICE, "there is no OpenCL platform %d: they count %u, from 0", platform,
+                              platform_count);
     if (status == CLATTN_OK) {
         code = clattn__opencl_devices(api, platforms[platform], &devices, &device_count);
         if (code != CL_SUCCESS)
@@ -73,10 +79,14 @@ static clattn_status narrow_family(clattn_context *context, const char *family, 
     if (!family) return CLATTN_OK;
     const bool cpu = strcmp(family, "cpu") == 0, clblast = strcmp(family, "clblast") == 0;
     if (!cpu && !clblast && strcmp(family, "gpu") != 0)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "kernel family \"%s\" is not known; it is cpu, gpu or clblast", family);
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "kernel family \"%s\" is not known; it is cpu, gpu or clblast",
+                            family);
     device->has_cpu_family = cpu;
     device->has_gpu_family = !cpu;
     device->has_clblast = clblast;
+    /* The id opens the same again. */
+    const size_t length = strlen(device->info.id);
+    snprintf(device->info.id + length, sizeof device->info.id - length, ":%s", family);
     return CLATTN_OK;
 }
 
@@ -90,8 +100,10 @@ static clattn_status open_clblast(clattn_context *context) {
 clattn_status clattn__opencl_open(clattn_context *context, int platform, int device, const char *family) {
     clattn__opencl_api api;
     cl_device_id id = NULL;
+    cl_context cl = NULL;
     clattn_status status = load(context, &api);
     if (status != CLATTN_OK) return status;
+    clattn__opencl_discovery_begin();
     status = find_device(context, &api, platform, device, &id);
     if (status == CLATTN_OK) {
         clattn__opencl_describe(&api, id, &context->device);
@@ -99,12 +111,12 @@ clattn_status clattn__opencl_open(clattn_context *context, int platform, int dev
         status = check_usable(context, &context->device);
     }
     if (status == CLATTN_OK) status = narrow_family(context, family, &context->device);
-    cl_context cl = NULL;
     if (status == CLATTN_OK) {
         cl_int code;
         cl = api.CreateContext(NULL, 1, &id, NULL, NULL, &code);
         if (!cl) status = clattn__opencl_fail(context, "clCreateContext", code);
     }
+    clattn__opencl_discovery_end();
     if (status != CLATTN_OK) {
         clattn__opencl_unload(&api);
         return status;
@@ -134,7 +146,8 @@ static clattn_status check_member(clattn_context *context, const clattn__opencl_
     if (code == CL_SUCCESS && !devices) code = CL_OUT_OF_HOST_MEMORY;
     if (code == CL_SUCCESS) code = api->GetContextInfo(cl, CL_CONTEXT_DEVICES, size, devices, NULL);
     bool member = false;
-    for (size_t n = 0; code == CL_SUCCESS && n < size / sizeof *devices; n++) member |= is_or_descends_from(api, device, devices[n]);
+    for (size_t n = 0; code == CL_SUCCESS && n < size / sizeof *devices; n++)
+        member |= is_or_descends_from(api, device, devices[n]);
     free(devices);
     if (code != CL_SUCCESS) return clattn__opencl_fail(context, "clGetContextInfo", code);
     if (!member) return clattn__fail(context, CLATTN_ERROR_DEVICE, "the device is not one of the cl_context's");
@@ -179,8 +192,7 @@ clattn_status clattn_cl_context_create(const clattn_context_options *given, cl_c
         status = clattn__fail(context, CLATTN_ERROR_ARGUMENT, "work_groups is %d; it is not negative", options.work_groups);
     else
         status = open_callers(context, cl, device);
-    if (status != CLATTN_OK)
-        return clattn__context_give_up(context, &options, status, context->error ? context->error : clattn_status_text(status));
+    if (status != CLATTN_OK) return clattn__context_give_up(context, &options, status, NULL);
     clattn__text_add(&context->why, "%s: the caller's cl_context and device\n", context->device.info.id);
     *out = context;
     return CLATTN_OK;

@@ -23,7 +23,9 @@ cl_int clattn__opencl_platforms(const clattn__opencl_api *api, cl_platform_id **
     *platforms = calloc(*count, sizeof **platforms);
     if (!*platforms) return CL_OUT_OF_HOST_MEMORY;
     code = api->GetPlatformIDs(*count, *platforms, NULL);
-    if (code != CL_SUCCESS) free(*platforms), *platforms = NULL;
+    if (code == CL_SUCCESS) return code;
+    free(*platforms);
+    *platforms = NULL;
     return code;
 }
 
@@ -36,7 +38,9 @@ cl_int clattn__opencl_devices(const clattn__opencl_api *api, cl_platform_id plat
     *devices = calloc(*count, sizeof **devices);
     if (!*devices) return CL_OUT_OF_HOST_MEMORY;
     code = api->GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, *count, *devices, NULL);
-    if (code != CL_SUCCESS) free(*devices), *devices = NULL;
+    if (code == CL_SUCCESS) return code;
+    free(*devices);
+    *devices = NULL;
     return code;
 }
 
@@ -68,6 +72,14 @@ static void copy_platform_name(const clattn__opencl_api *api, cl_platform_id pla
 static cl_uint device_uint(const clattn__opencl_api *api, cl_device_id device, cl_device_info what) {
     cl_uint value = 0;
     return api->GetDeviceInfo(device, what, sizeof value, &value, NULL) == CL_SUCCESS ? value : 0;
+}
+
+/* Work-items in a group, which some devices limit further in the first dimension, the one that we use. */
+static size_t device_work_group(const clattn__opencl_api *api, cl_device_id device) {
+    size_t largest = 0, sizes[16] = {0};
+    if (api->GetDeviceInfo(device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof largest, &largest, NULL) != CL_SUCCESS) return 0;
+    if (api->GetDeviceInfo(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes, sizes, NULL) != CL_SUCCESS) return largest;
+    return sizes[0] < largest ? sizes[0] : largest;
 }
 
 static cl_ulong device_ulong(const clattn__opencl_api *api, cl_device_id device, cl_device_info what) {
@@ -123,7 +135,9 @@ static void describe_features(const clattn__opencl_api *api, cl_device_id device
 }
 
 /* Rows exist for 4, 8 and 16 floats; the compiler splits what is wider than the hardware. */
-static int row_width(cl_uint native_width) { return native_width >= 16 ? 16 : native_width >= 8 ? 8 : 4; }
+static int row_width(cl_uint native_width) {
+    return native_width >= 16 ? 16 : native_width >= 8 ? 8 : 4;
+}
 
 static clattn_device_kind device_kind(cl_device_type type) {
     if (type & CL_DEVICE_TYPE_GPU) return CLATTN_DEVICE_OPENCL_GPU;
@@ -146,7 +160,8 @@ static void describe_problem(const clattn__opencl_api *api, cl_device_id device,
     else if (!device_uint(api, device, CL_DEVICE_ENDIAN_LITTLE))
         snprintf(out, size, "it is big-endian");
     else if (described->max_params_bytes < params)
-        snprintf(out, size, "it takes %zu bytes of kernel arguments; the kernels need %zu", described->max_params_bytes, params);
+        snprintf(out, size, "it takes %zu bytes of kernel arguments; the kernels need %zu", described->max_params_bytes,
+                 params);
     else
         out[0] = 0;
 }
@@ -169,7 +184,7 @@ void clattn__opencl_describe(const clattn__opencl_api *api, cl_device_id device,
     info->local_bytes = device_ulong(api, device, CL_DEVICE_LOCAL_MEM_SIZE);
     info->global_bytes = device_ulong(api, device, CL_DEVICE_GLOBAL_MEM_SIZE);
     info->max_alloc_bytes = device_ulong(api, device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-    info->max_work_group = device_size(api, device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+    info->max_work_group = device_work_group(api, device);
     info->vector_width = device_uint(api, device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
 
     out->vector_width = row_width((cl_uint)info->vector_width);
@@ -238,7 +253,8 @@ static clattn_status list_platforms(const clattn__opencl_api *api, device_list *
         if (!entry) return CLATTN_ERROR_MEMORY;
         snprintf(entry->info.id, sizeof entry->info.id, "opencl");
         if (code == PLATFORM_NOT_FOUND)
-            snprintf(entry->info.problem, sizeof entry->info.problem, "the OpenCL loader is here, but no driver (ICD) that loads");
+            snprintf(entry->info.problem, sizeof entry->info.problem,
+                     "the OpenCL loader is here, but no driver (ICD) that loads");
         else
             snprintf(entry->info.problem, sizeof entry->info.problem, "OpenCL does not list its platforms: %s (%d)",
                      clattn__opencl_code(code), code);
@@ -256,7 +272,9 @@ clattn_status clattn__opencl_list(clattn__device **devices, size_t *count) {
     char why[200];
     clattn_status status = CLATTN_OK;
     if (clattn__opencl_load(&api, why, sizeof why)) {
+        clattn__opencl_discovery_begin();
         status = list_platforms(&api, &list);
+        clattn__opencl_discovery_end();
         clattn__opencl_unload(&api);
     } else {
         clattn__device *entry = list_add(&list);

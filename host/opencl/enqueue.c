@@ -25,16 +25,18 @@ static clattn_status check_queue(const clattn_plan *plan, cl_command_queue queue
 }
 
 /* A memory object as it concerns us; for a sub-buffer, where it lies in its parent. */
-typedef struct memory {
+typedef struct memory_info {
     cl_context context;
+    cl_mem_object_type type;
     cl_mem root;
     size_t size, offset;
     cl_mem_flags flags;
-} memory;
+} memory_info;
 
-static cl_int query_memory(const clattn__opencl_api *api, cl_mem mem, memory *out) {
+static cl_int query_memory(const clattn__opencl_api *api, cl_mem mem, memory_info *out) {
     cl_mem parent = NULL;
     cl_int code = api->GetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof out->context, &out->context, NULL);
+    if (code == CL_SUCCESS) code = api->GetMemObjectInfo(mem, CL_MEM_TYPE, sizeof out->type, &out->type, NULL);
     if (code == CL_SUCCESS) code = api->GetMemObjectInfo(mem, CL_MEM_SIZE, sizeof out->size, &out->size, NULL);
     if (code == CL_SUCCESS) code = api->GetMemObjectInfo(mem, CL_MEM_FLAGS, sizeof out->flags, &out->flags, NULL);
     if (code == CL_SUCCESS) code = api->GetMemObjectInfo(mem, CL_MEM_OFFSET, sizeof out->offset, &out->offset, NULL);
@@ -45,22 +47,12 @@ static cl_int query_memory(const clattn__opencl_api *api, cl_mem mem, memory *ou
 
 /* ---- arguments ----------------------------------------------------------------------------------------------------- */
 
-/* What an argument must hold; the workspace is a tensor like the others. */
-static clattn_tensor arg_view(const clattn_plan *plan, clattn_tensor_id id) {
-    if (id != CLATTN_TENSOR_WORKSPACE) return plan->tensors[id];
-    return clattn_tensor_matrix(CLATTN_F32, 1, (int64_t)(plan->workspace_bytes / sizeof(float)));
-}
-
-static bool arg_written(const clattn_plan *plan, clattn_tensor_id id) {
-    return plan->is_output[id] || id == CLATTN_TENSOR_WORKSPACE;
-}
-
-static clattn_status check_arg(const clattn_plan *plan, const clattn_cl_arg *arg, memory *found) {
+static clattn_status check_arg(const clattn_plan *plan, const clattn_cl_arg *arg, memory_info *found) {
     clattn__opencl *cl = clattn__opencl_of(plan->context);
     clattn_context *context = plan->context;
     const char *name = clattn_tensor_name(arg->id);
     const bool workspace = arg->id == CLATTN_TENSOR_WORKSPACE;
-    const clattn_tensor view = arg_view(plan, arg->id);
+    const clattn_tensor view = clattn__plan_view(plan, arg->id);
     const size_t need = clattn__tensor_span(&view), unit = clattn__dtype_size(view.dtype);
     memset(found, 0, sizeof *found);
     if (!arg->mem && need == 0) return CLATTN_OK;
@@ -68,53 +60,40 @@ static clattn_status check_arg(const clattn_plan *plan, const clattn_cl_arg *arg
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: the buffer is NULL, the view needs %zu bytes", name, need);
     cl_int code = query_memory(&cl->api, arg->mem, found);
     if (code != CL_SUCCESS)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: this is no buffer: %s (%d)", name, clattn__opencl_code(code), code);
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: this is no buffer: %s (%d)", name, clattn__opencl_code(code),
+                            code);
+    if (found->type != CL_MEM_OBJECT_BUFFER)
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: this is no buffer: its CL_MEM_TYPE is 0x%x", name,
+                            (unsigned)found->type);
     if (found->context != cl->cl)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: the buffer belongs to another cl_context than the plan's", name);
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: the buffer belongs to another cl_context than the plan's",
+                            name);
     if (arg->offset % unit)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: the offset %zu is not a multiple of %zu", name, arg->offset, unit);
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: the offset %zu is not a multiple of %zu", name, arg->offset,
+                            unit);
     if (arg->offset > found->size || found->size - arg->offset < need)
         return clattn__fail(context, workspace ? CLATTN_ERROR_WORKSPACE : CLATTN_ERROR_ARGUMENT,
                             "%s: the buffer has %zu bytes, the view needs %zu from offset %zu", name, found->size, need,
                             arg->offset);
-    if (arg_written(plan, arg->id) && found->flags & CL_MEM_READ_ONLY)
+    if ((workspace || plan->is_output[arg->id]) && found->flags & CL_MEM_READ_ONLY)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: kernels write it, the buffer is CL_MEM_READ_ONLY", name);
     if (!plan->is_output[arg->id] && found->flags & CL_MEM_WRITE_ONLY)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: kernels read it, the buffer is CL_MEM_WRITE_ONLY", name);
     return CLATTN_OK;
 }
 
-/* An offset in the root object, as an address for the test that host memory gets. */
-static const void *arg_address(const clattn_cl_arg *arg, const memory *found) {
-    return (const void *)(uintptr_t)(found->offset + arg->offset);
-}
-
-static clattn_status check_alias(const clattn_plan *plan, const clattn_cl_arg *args, const memory *found, size_t count) {
-    for (size_t a = 0; a < count; a++) {
-        if (!arg_written(plan, args[a].id)) continue;
-        const clattn_tensor view = arg_view(plan, args[a].id);
-        for (size_t b = 0; b < count; b++) {
-            const clattn_tensor other = arg_view(plan, args[b].id);
-            if (a == b || found[a].root != found[b].root) continue;
-            if (clattn__tensors_share(&view, arg_address(&args[a], &found[a]), &other, arg_address(&args[b], &found[b])))
-                return clattn__fail(plan->context, CLATTN_ERROR_ALIAS, "%s overlaps %s in one buffer, at offsets %zu and %zu",
-                                    clattn_tensor_name(args[a].id), clattn_tensor_name(args[b].id), args[a].offset,
-                                    args[b].offset);
-        }
-    }
-    return CLATTN_OK;
-}
-
 static clattn_status check_args(const clattn_plan *plan, const clattn_cl_arg *args, size_t count,
                                 clattn_cl_arg bound[CLATTN_TENSOR_COUNT]) {
-    memory found[CLATTN_TENSOR_COUNT];
+    clattn__binding bindings[CLATTN_TENSOR_COUNT] = {{0}};
     if (!args && count) return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "args is NULL, count is %zu", count);
-    clattn_status status = clattn__plan_check_names(plan, args ? &args->id : NULL, count, sizeof *args);
-    for (size_t n = 0; n < count && status == CLATTN_OK; n++) status = check_arg(plan, &args[n], &found[n]);
-    if (status == CLATTN_OK) status = check_alias(plan, args, found, count);
-    if (status != CLATTN_OK) return status;
-    for (size_t n = 0; n < count; n++) bound[args[n].id] = args[n];
-    return CLATTN_OK;
+    clattn_status status = clattn__plan_check_names(plan, count ? &args->id : NULL, count, sizeof *args);
+    for (size_t n = 0; n < count && status == CLATTN_OK; n++) {
+        memory_info found;
+        status = check_arg(plan, &args[n], &found);
+        bindings[n] = (clattn__binding){args[n].id, found.root, (const void *)(uintptr_t)(found.offset + args[n].offset)};
+        bound[args[n].id] = args[n];
+    }
+    return status == CLATTN_OK ? clattn__plan_check_alias(plan, bindings, count) : status;
 }
 
 /* ---- the plan's own workspace -------------------------------------------------------------------------------------- */
@@ -162,6 +141,8 @@ clattn_status clattn_cl_plan_enqueue(clattn_plan *plan, cl_command_queue queue, 
     if ((wait_count > 0) != (wait_list != NULL))
         return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "wait_count is %u and wait_list is %s", wait_count,
                             wait_list ? "given" : "NULL");
+    for (cl_uint n = 0; n < wait_count; n++) /* which not every driver refuses */
+        if (!wait_list[n]) return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "wait_list[%u] is NULL", n);
     clattn_status status = check_queue(plan, queue);
     if (status == CLATTN_OK) status = check_args(plan, args, count, bound);
     if (status != CLATTN_OK) return status;

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Tensors whose byte ranges overlap (q, k and v inside one packed array) are one region, and a region is one buffer: nothing is
- * copied twice, and no two memory objects share host memory. On a CPU device the buffer is the host memory itself; elsewhere
+ * copied twice, and no two memory objects of a run share host memory. On a CPU device the buffer is the host memory itself; elsewhere
  * inputs are copied to a buffer that the plan keeps and outputs back, element by element where they have gaps: what lies in the
  * gaps belongs to the caller.
  */
@@ -12,17 +12,17 @@
 
 #include "opencl.h"
 
-typedef struct region {
+typedef struct host_region {
     uintptr_t begin, end;
     bool read, written;
     cl_mem mem;
-} region;
+} host_region;
 
 typedef struct host_run {
     clattn_plan *plan;
     void *const *tensors;
     cl_command_queue queue;
-    region regions[CLATTN_TENSOR_COUNT];
+    host_region regions[CLATTN_TENSOR_COUNT];
     int count;
     clattn_cl_arg bound[CLATTN_TENSOR_COUNT];
 } host_run;
@@ -30,24 +30,24 @@ typedef struct host_run {
 /* ---- regions ------------------------------------------------------------------------------------------------------- */
 
 static int compare_begin(const void *a, const void *b) {
-    const uintptr_t x = ((const region *)a)->begin, y = ((const region *)b)->begin;
+    const uintptr_t x = ((const host_region *)a)->begin, y = ((const host_region *)b)->begin;
     return (x > y) - (x < y);
 }
 
 static void find_regions(host_run *run) {
     const clattn_plan *plan = run->plan;
-    region all[CLATTN_TENSOR_COUNT];
+    host_region all[CLATTN_TENSOR_COUNT];
     int count = 0;
-    for (int id = 0; id < CLATTN_TENSOR_WORKSPACE; id++) {
+    for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
         if (plan->tensors[id].dtype == CLATTN_ABSENT) continue;
         const uintptr_t begin = (uintptr_t)run->tensors[id];
         const size_t span = clattn__tensor_span(&plan->tensors[id]);
         const bool written = plan->is_output[id];
-        if (span > 0) all[count++] = (region){.begin = begin, .end = begin + span, .read = !written, .written = written};
+        if (span > 0) all[count++] = (host_region){.begin = begin, .end = begin + span, .read = !written, .written = written};
     }
     qsort(all, (size_t)count, sizeof *all, compare_begin);
     for (int n = 0; n < count; n++) {
-        region *last = run->count > 0 ? &run->regions[run->count - 1] : NULL;
+        host_region *last = run->count > 0 ? &run->regions[run->count - 1] : NULL;
         if (last && all[n].begin < last->end) {
             if (last->end < all[n].end) last->end = all[n].end;
             last->read |= all[n].read;
@@ -59,10 +59,10 @@ static void find_regions(host_run *run) {
 }
 
 static void bind_tensors(host_run *run) {
-    for (int id = 0; id < CLATTN_TENSOR_WORKSPACE; id++) {
+    for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
         const uintptr_t at = (uintptr_t)run->tensors[id];
         if (run->plan->tensors[id].dtype == CLATTN_ABSENT || clattn__tensor_span(&run->plan->tensors[id]) == 0) continue;
-        const region *region = run->regions;
+        const host_region *region = run->regions;
         while (at < region->begin || at >= region->end) region++;
         run->bound[id] = (clattn_cl_arg){(clattn_tensor_id)id, region->mem, at - region->begin};
     }
@@ -73,7 +73,7 @@ static void bind_tensors(host_run *run) {
 static clattn_status wrap_regions(host_run *run) {
     clattn__opencl *cl = clattn__opencl_of(run->plan->context);
     for (int n = 0; n < run->count; n++) {
-        region *region = &run->regions[n];
+        host_region *region = &run->regions[n];
         const cl_mem_flags access = region->written ? CL_MEM_READ_WRITE : CL_MEM_READ_ONLY;
         cl_int code;
         region->mem = cl->api.CreateBuffer(cl->cl, access | CL_MEM_USE_HOST_PTR, region->end - region->begin,
@@ -87,11 +87,11 @@ static clattn_status wrap_regions(host_run *run) {
 static clattn_status show_regions(host_run *run) {
     clattn__opencl *cl = clattn__opencl_of(run->plan->context);
     for (int n = 0; n < run->count; n++) {
-        const region *region = &run->regions[n];
+        const host_region *region = &run->regions[n];
         if (!region->written) continue;
         cl_int code;
-        void *mapped = cl->api.EnqueueMapBuffer(run->queue, region->mem, CL_TRUE, CL_MAP_READ, 0, region->end - region->begin, 0,
-                                                NULL, NULL, &code);
+        void *mapped = cl->api.EnqueueMapBuffer(run->queue, region->mem, CL_TRUE, CL_MAP_READ, 0, region->end - region->begin,
+                                                0, NULL, NULL, &code);
         if (code != CL_SUCCESS) return clattn__opencl_fail(run->plan->context, "clEnqueueMapBuffer", code);
         code = cl->api.EnqueueUnmapMemObject(run->queue, region->mem, mapped, 0, NULL, NULL);
         if (code != CL_SUCCESS) return clattn__opencl_fail(run->plan->context, "clEnqueueUnmapMemObject", code);
@@ -126,13 +126,13 @@ static cl_mem kept_buffer(clattn_plan *plan, int n, size_t size) {
 static clattn_status upload_regions(host_run *run) {
     clattn__opencl *cl = clattn__opencl_of(run->plan->context);
     for (int n = 0; n < run->count; n++) {
-        region *region = &run->regions[n];
+        host_region *region = &run->regions[n];
         const size_t size = region->end - region->begin;
         region->mem = kept_buffer(run->plan, n, size);
         if (!region->mem) return CLATTN_ERROR_MEMORY;
         if (!region->read) continue;
-        cl_int code = cl->api.EnqueueWriteBuffer(run->queue, region->mem, CL_FALSE, 0, size, (const void *)region->begin, 0, NULL,
-                                                 NULL);
+        cl_int code =
+            cl->api.EnqueueWriteBuffer(run->queue, region->mem, CL_FALSE, 0, size, (const void *)region->begin, 0, NULL, NULL);
         if (code != CL_SUCCESS) return clattn__opencl_fail(run->plan->context, "clEnqueueWriteBuffer", code);
     }
     return CLATTN_OK;
@@ -185,7 +185,7 @@ static clattn_status download(host_run *run, clattn_tensor_id id) {
 
 static clattn_status download_outputs(host_run *run) {
     clattn_status status = CLATTN_OK;
-    for (int id = 0; id < CLATTN_TENSOR_WORKSPACE && status == CLATTN_OK; id++)
+    for (int id = 0; id < CLATTN_TENSOR_COUNT && status == CLATTN_OK; id++)
         if (run->plan->is_output[id] && run->bound[id].mem) status = download(run, (clattn_tensor_id)id);
     return status;
 }
@@ -196,10 +196,10 @@ static clattn_status download_outputs(host_run *run) {
 static clattn_status own_queue(clattn_context *context, cl_command_queue *queue) {
     clattn__opencl *cl = clattn__opencl_of(context);
     cl_int code = CL_SUCCESS;
-    pthread_mutex_lock(&cl->lock);
+    pthread_mutex_lock(&cl->queue_lock);
     if (!cl->queue) cl->queue = cl->api.CreateCommandQueue(cl->cl, cl->device, 0, &code);
     *queue = cl->queue;
-    pthread_mutex_unlock(&cl->lock);
+    pthread_mutex_unlock(&cl->queue_lock);
     return *queue ? CLATTN_OK : clattn__opencl_fail(context, "clCreateCommandQueue", code);
 }
 

@@ -6,6 +6,7 @@
  * Nothing here blocks.
  */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +40,12 @@ clattn_status clattn__opencl_own_workspace(clattn_plan *plan, clattn_cl_arg *bou
     if (!state->workspace && plan->workspace_bytes > 0) {
         cl_int code;
         state->workspace = cl->api.CreateBuffer(cl->cl, CL_MEM_READ_WRITE, plan->workspace_bytes, NULL, &code);
-        if (!state->workspace) return clattn__opencl_fail(plan->context, "clCreateBuffer of the workspace", code);
+        if (!state->workspace) {
+            char call[160];
+            snprintf(call, sizeof call, "clCreateBuffer of a workspace of %zu bytes, where the device gives at most %llu,",
+                     plan->workspace_bytes, (unsigned long long)plan->context->device.info.max_alloc_bytes);
+            return clattn__opencl_fail(plan->context, call, code);
+        }
     }
     *bound = (clattn_cl_arg){CLATTN_TENSOR_WORKSPACE, state->workspace, 0};
     *after = last_user(plan);
@@ -48,7 +54,7 @@ clattn_status clattn__opencl_own_workspace(clattn_plan *plan, clattn_cl_arg *bou
 
 /* ---- launches ------------------------------------------------------------------------------------------------------ */
 
-typedef struct chain {
+typedef struct launch_chain {
     clattn_plan *plan;
     const clattn_cl_arg *bound;
     cl_command_queue queue;
@@ -56,20 +62,16 @@ typedef struct chain {
     cl_uint wait_count; /* what the next launch waits for */
     const cl_event *wait_list;
     cl_event last;
-} chain;
+} launch_chain;
 
 /* Where the n-th buffer of a step begins: the memory object, and elements into it. */
-static clattn__matrix step_buffer(const chain *chain, const clattn__step *step, int n) {
+static clattn__matrix step_buffer(const launch_chain *chain, const clattn__step *step, int n) {
     const clattn__place *place = &step->buffers[n];
-    if (place->where == CLATTN__IN_WORKSPACE) {
-        const clattn_cl_arg *arg = &chain->bound[CLATTN_TENSOR_WORKSPACE];
-        return (clattn__matrix){arg->mem, (arg->offset + place->offset) / sizeof(float)};
-    }
-    const clattn_cl_arg *arg = &chain->bound[place->tensor];
-    return (clattn__matrix){arg->mem, arg->offset / clattn__dtype_size(chain->plan->tensors[place->tensor].dtype)};
+    const clattn_cl_arg *arg = &chain->bound[place->where == CLATTN__IN_WORKSPACE ? CLATTN_TENSOR_WORKSPACE : place->tensor];
+    return (clattn__matrix){arg->mem, (arg->offset + place->offset) / place->element};
 }
 
-static void chain_advance(chain *chain, cl_event done) {
+static void chain_advance(launch_chain *chain, cl_event done) {
     clattn__opencl *cl = clattn__opencl_of(chain->plan->context);
     if (chain->last) cl->api.ReleaseEvent(chain->last);
     chain->last = done;
@@ -87,7 +89,7 @@ static void step_geometry(const clattn_context *context, const clattn__step *ste
     *global = (size_t)(groups * work_group);
 }
 
-static clattn_status set_buffers(const chain *chain, clattn__step *step) {
+static clattn_status set_buffers(const launch_chain *chain, clattn__step *step) {
     clattn_context *context = chain->plan->context;
     clattn__opencl *cl = clattn__opencl_of(context);
     for (int n = 0; n < clattn__roles[step->row->role].buffers; n++) {
@@ -100,7 +102,7 @@ static clattn_status set_buffers(const chain *chain, clattn__step *step) {
     return CLATTN_OK;
 }
 
-static clattn_status launch_kernel(chain *chain, clattn__step *step) {
+static clattn_status launch_kernel(launch_chain *chain, clattn__step *step) {
     clattn_context *context = chain->plan->context;
     clattn__opencl *cl = clattn__opencl_of(context);
     const clattn__role_info *role = &clattn__roles[step->row->role];
@@ -109,7 +111,7 @@ static clattn_status launch_kernel(chain *chain, clattn__step *step) {
     clattn_status status = set_buffers(chain, step);
     for (i64 n = 0; n < step->repeat && status == CLATTN_OK; n++) {
         clattn__params params = step->params;
-        if (step->repeat > 1) params.recurrence.step = n;
+        params.step = n;
         cl_event done;
         const char *call = "clSetKernelArg of the parameters";
         cl_int code = cl->api.SetKernelArg(step->prepared, (cl_uint)role->buffers, role->params_size, &params);
@@ -125,7 +127,7 @@ static clattn_status launch_kernel(chain *chain, clattn__step *step) {
 }
 
 /* CLBlast takes no wait list: a barrier holds its kernels back. */
-static clattn_status launch_clblast(chain *chain, const clattn__step *step) {
+static clattn_status launch_clblast(launch_chain *chain, const clattn__step *step) {
     clattn_context *context = chain->plan->context;
     clattn__opencl *cl = clattn__opencl_of(context);
     clattn__gemm gemm;
@@ -136,15 +138,15 @@ static clattn_status launch_clblast(chain *chain, const clattn__step *step) {
         if (code != CL_SUCCESS) return clattn__opencl_fail(context, "clEnqueueBarrierWithWaitList", code);
     }
     cl_event done = NULL;
-    int code = clattn__clblast_sgemm(&cl->clblast, chain->queue, &gemm, step_buffer(chain, step, 0), step_buffer(chain, step, 1),
-                                     step_buffer(chain, step, 4), &done);
+    int code = clattn__clblast_sgemm(&cl->clblast, chain->queue, &gemm, step_buffer(chain, step, 0),
+                                     step_buffer(chain, step, 1), step_buffer(chain, step, 4), &done);
     if (code != 0) return clattn__opencl_fail(context, "CLBlastSgemm", code);
     chain_advance(chain, done);
     return CLATTN_OK;
 }
 
 /* A plan of nothing (an empty output) still owes its caller an event. */
-static clattn_status launch_nothing(chain *chain) {
+static clattn_status launch_nothing(launch_chain *chain) {
     clattn__opencl *cl = clattn__opencl_of(chain->plan->context);
     cl_event done;
     cl_int code = cl->api.EnqueueMarkerWithWaitList(chain->queue, chain->wait_count, chain->wait_list, &done);
@@ -160,7 +162,7 @@ clattn_status clattn__opencl_launch(clattn_plan *plan, cl_command_queue queue, c
     *last = NULL;
     cl_int code = cl->api.GetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
     if (code != CL_SUCCESS) return clattn__opencl_fail(plan->context, "clGetCommandQueueInfo", code);
-    chain chain = {
+    launch_chain chain = {
         .plan = plan,
         .bound = bound,
         .queue = queue,

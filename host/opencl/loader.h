@@ -21,44 +21,44 @@
 #endif
 
 /* The functions of OpenCL 1.2 that clattn calls, without their prefix. */
-#define CLATTN__OPENCL_FUNCTIONS(X)                                                                                      \
-    X(GetPlatformIDs)                                                                                                    \
-    X(GetPlatformInfo)                                                                                                   \
-    X(GetDeviceIDs)                                                                                                      \
-    X(GetDeviceInfo)                                                                                                     \
-    X(CreateSubDevices)                                                                                                  \
-    X(ReleaseDevice)                                                                                                     \
-    X(CreateContext)                                                                                                     \
-    X(RetainContext)                                                                                                     \
-    X(ReleaseContext)                                                                                                    \
-    X(GetContextInfo)                                                                                                    \
-    X(CreateCommandQueue)                                                                                                \
-    X(ReleaseCommandQueue)                                                                                               \
-    X(GetCommandQueueInfo)                                                                                               \
-    X(CreateBuffer)                                                                                                      \
-    X(ReleaseMemObject)                                                                                                  \
-    X(GetMemObjectInfo)                                                                                                  \
-    X(CreateProgramWithSource)                                                                                           \
-    X(BuildProgram)                                                                                                      \
-    X(ReleaseProgram)                                                                                                    \
-    X(GetProgramBuildInfo)                                                                                               \
-    X(CreateKernel)                                                                                                      \
-    X(ReleaseKernel)                                                                                                     \
-    X(SetKernelArg)                                                                                                      \
-    X(GetKernelWorkGroupInfo)                                                                                            \
-    X(EnqueueNDRangeKernel)                                                                                              \
-    X(EnqueueReadBuffer)                                                                                                 \
-    X(EnqueueWriteBuffer)                                                                                                \
-    X(EnqueueMapBuffer)                                                                                                  \
-    X(EnqueueUnmapMemObject)                                                                                             \
-    X(EnqueueMarkerWithWaitList)                                                                                         \
-    X(EnqueueBarrierWithWaitList)                                                                                        \
-    X(GetEventInfo)                                                                                                      \
-    X(WaitForEvents)                                                                                                     \
-    X(RetainEvent)                                                                                                       \
-    X(ReleaseEvent)                                                                                                      \
-    X(GetEventProfilingInfo)                                                                                             \
-    X(Flush)                                                                                                             \
+#define CLATTN__OPENCL_FUNCTIONS(X)                                                                                            \
+    X(GetPlatformIDs)                                                                                                          \
+    X(GetPlatformInfo)                                                                                                         \
+    X(GetDeviceIDs)                                                                                                            \
+    X(GetDeviceInfo)                                                                                                           \
+    X(CreateSubDevices)                                                                                                        \
+    X(ReleaseDevice)                                                                                                           \
+    X(CreateContext)                                                                                                           \
+    X(RetainContext)                                                                                                           \
+    X(ReleaseContext)                                                                                                          \
+    X(GetContextInfo)                                                                                                          \
+    X(CreateCommandQueue)                                                                                                      \
+    X(ReleaseCommandQueue)                                                                                                     \
+    X(GetCommandQueueInfo)                                                                                                     \
+    X(CreateBuffer)                                                                                                            \
+    X(ReleaseMemObject)                                                                                                        \
+    X(GetMemObjectInfo)                                                                                                        \
+    X(CreateProgramWithSource)                                                                                                 \
+    X(BuildProgram)                                                                                                            \
+    X(ReleaseProgram)                                                                                                          \
+    X(GetProgramBuildInfo)                                                                                                     \
+    X(CreateKernel)                                                                                                            \
+    X(ReleaseKernel)                                                                                                           \
+    X(SetKernelArg)                                                                                                            \
+    X(GetKernelWorkGroupInfo)                                                                                                  \
+    X(EnqueueNDRangeKernel)                                                                                                    \
+    X(EnqueueReadBuffer)                                                                                                       \
+    X(EnqueueWriteBuffer)                                                                                                      \
+    X(EnqueueMapBuffer)                                                                                                        \
+    X(EnqueueUnmapMemObject)                                                                                                   \
+    X(EnqueueMarkerWithWaitList)                                                                                               \
+    X(EnqueueBarrierWithWaitList)                                                                                              \
+    X(GetEventInfo)                                                                                                            \
+    X(WaitForEvents)                                                                                                           \
+    X(RetainEvent)                                                                                                             \
+    X(ReleaseEvent)                                                                                                            \
+    X(GetEventProfilingInfo)                                                                                                   \
+    X(Flush)                                                                                                                   \
     X(Finish)
 
 typedef struct clattn__opencl_api {
@@ -72,11 +72,10 @@ typedef struct clattn__opencl_api {
 bool clattn__opencl_load(clattn__opencl_api *api, char *why, size_t why_size);
 void clattn__opencl_unload(clattn__opencl_api *api);
 
-/* dlopen of the first of `names` (ended by NULL) that loads. On failure NULL, and a sentence in `why`. */
-void *clattn__library_open(const char *const *names, char *why, size_t why_size);
-void clattn__library_close(void *library);
-/* Find `symbol` and store it in the function pointer at `function`. On failure false, and a sentence in `why`. */
-bool clattn__library_find(void *library, const char *symbol, void *function, char *why, size_t why_size);
+/* Between these two one thread of the process at a time: drivers set themselves up at the first question about their devices,
+ * and threads that ask together crash some of them (PoCL 3). What is shared is the driver, so the lock is, too. */
+void clattn__opencl_discovery_begin(void);
+void clattn__opencl_discovery_end(void);
 
 /* "CL_OUT_OF_RESOURCES"; "an unknown code" for what OpenCL 1.2 does not name. */
 const char *clattn__opencl_code(cl_int code);

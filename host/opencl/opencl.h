@@ -24,9 +24,10 @@ typedef struct clattn__opencl {
     cl_context cl;
     bool in_place; /* kernels work on host memory itself */
     clattn__clblast clblast;
-    pthread_mutex_t lock;                   /* the members below */
+    pthread_mutex_t build_lock;              /* held while a program builds, which takes seconds */
     struct clattn__opencl_program *programs; /* a list */
-    cl_command_queue queue;                 /* in order, for host memory; made at the first such run */
+    pthread_mutex_t queue_lock;
+    cl_command_queue queue;                  /* in order, for host memory; made at the first such run */
 } clattn__opencl;
 
 /* plan->state, from the first run */
@@ -43,7 +44,9 @@ typedef struct clattn__opencl_plan {
 
 extern const clattn__backend clattn__backend_opencl;
 
-static inline clattn__opencl *clattn__opencl_of(const clattn_context *context) { return context->state; }
+static inline clattn__opencl *clattn__opencl_of(const clattn_context *context) {
+    return context->state;
+}
 
 /* `call` returned `code`: an error text that names both, and MEMORY or OPENCL. */
 clattn_status clattn__opencl_fail(clattn_context *, const char *call, cl_int code);
@@ -70,8 +73,8 @@ clattn__opencl_plan *clattn__opencl_plan_state(clattn_plan *);
 /* Put the plan's own workspace in *bound, and in *after what a run in it has to wait for: the last run that did, NULL if none
  * is under way. state->last_user keeps it. */
 clattn_status clattn__opencl_own_workspace(clattn_plan *, clattn_cl_arg *bound, cl_event *after);
-/* Enqueue the steps behind the wait list. bound[id] says where tensor id lies. *last receives the event of the last launch made,
- * even on failure (NULL if there was none), and is the caller's to release. */
+/* Enqueue the steps behind the wait list. bound[id] says where tensor id lies. *last receives the event of the last launch
+ * made, even on failure (NULL if there was none), and is the caller's to release. */
 clattn_status clattn__opencl_launch(clattn_plan *, cl_command_queue, const clattn_cl_arg bound[CLATTN_TENSOR_COUNT],
                                     cl_uint wait_count, const cl_event *wait_list, cl_event *last);
 

@@ -19,23 +19,15 @@ typedef struct clattn__opencl_program {
 
 /* ---- options ------------------------------------------------------------------------------------------------------- */
 
-/* Few sizes, so that shapes share programs: private and local arrays are as large as these say. */
-static int dim_bucket(i32 dim) {
-    static const int buckets[] = {64, 128, 256, CLATTN__HEAD_DIM_MAX};
-    size_t n = 0;
-    while (n + 1 < sizeof buckets / sizeof *buckets && buckets[n] < dim) n++;
-    return buckets[n];
+static void add_macros(clattn__text *options, const clattn__macro *macros) {
+    for (const clattn__macro *m = macros; m < macros + CLATTN__MAX_MACROS && m->name; m++)
+        clattn__text_add(options, " -D %s=%d", m->name, m->value);
 }
 
 static void add_options(clattn__text *options, const clattn__step *step) {
-    const clattn__row *row = step->row;
     clattn__text_add(options, "-cl-std=CL1.2 -cl-mad-enable");
-    for (const clattn__macro *m = row->macros; m < row->macros + CLATTN__MAX_MACROS && m->name; m++)
-        clattn__text_add(options, " -D %s=%d", m->name, m->value);
-    if (row->role == CLATTN__ROLE_ATTENTION) {
-        clattn__text_add(options, " -D HEAD_DIM_MAX=%d", dim_bucket(step->params.attention.head_dim));
-        clattn__text_add(options, " -D VALUE_DIM_MAX=%d", dim_bucket(step->params.attention.value_dim));
-    }
+    add_macros(options, step->row->macros);
+    add_macros(options, step->variant.macros);
 }
 
 /* ---- programs ------------------------------------------------------------------------------------------------------ */
@@ -47,8 +39,10 @@ static clattn_status fail_build(clattn_context *context, cl_program program, con
     char *log = NULL;
     if (cl->api.GetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size) == CL_SUCCESS && size > 0)
         log = calloc(size + 1, 1);
-    if (log && cl->api.GetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, size, log, NULL) != CL_SUCCESS) log[0] = 0;
-    clattn_status status = clattn__fail(context, CLATTN_ERROR_BUILD, "%s does not build with %s: %s (%d)\n%s", source, options,
+    if (log && cl->api.GetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, size, log, NULL) != CL_SUCCESS)
+        log[0] = 0;
+    const clattn_status kind = code == CL_OUT_OF_HOST_MEMORY ? CLATTN_ERROR_MEMORY : CLATTN_ERROR_BUILD;
+    clattn_status status = clattn__fail(context, kind, "%s does not build with %s: %s (%d)\n%s", source, options,
                                         clattn__opencl_code(code), code, log && log[0] ? log : "(the driver gives no log)");
     free(log);
     return status;
@@ -72,7 +66,7 @@ static clattn_status build_program(clattn_context *context, const char *path, co
     return CLATTN_OK;
 }
 
-/* Find or build, under cl->lock: two threads that want the same program build it once. On success *options is the cache's. */
+/* Find or build, under cl->build_lock: two threads that want the same program build it once. On success *options is the cache's. */
 static clattn_status find_program(clattn_context *context, const char *path, char **options, cl_program *program) {
     clattn__opencl *cl = clattn__opencl_of(context);
     for (cached_program *p = cl->programs; p; p = p->next) {
@@ -114,8 +108,8 @@ static clattn_status check_limits(clattn_context *context, const clattn__row *ro
     const size_t wanted = (size_t)clattn__row_macro(row, "WORK_GROUP", 1);
     size_t work_group = 0;
     cl_ulong local = 0;
-    cl_int code = cl->api.GetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof work_group, &work_group,
-                                                 NULL);
+    cl_int code =
+        cl->api.GetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof work_group, &work_group, NULL);
     if (code == CL_SUCCESS)
         code = cl->api.GetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, NULL);
     if (code != CL_SUCCESS) return clattn__opencl_fail(context, "clGetKernelWorkGroupInfo", code);
@@ -138,9 +132,9 @@ clattn_status clattn__opencl_kernel(clattn_context *context, const clattn__step 
         return clattn__fail(context, CLATTN_ERROR_MEMORY, "no memory for the build options of %s", row->name);
     }
     cl_program program = NULL;
-    pthread_mutex_lock(&cl->lock);
+    pthread_mutex_lock(&cl->build_lock);
     clattn_status status = find_program(context, row->source, &options.data, &program);
-    pthread_mutex_unlock(&cl->lock);
+    pthread_mutex_unlock(&cl->build_lock);
     clattn__text_free(&options);
     if (status != CLATTN_OK) return status;
 

@@ -48,9 +48,9 @@ static clattn_status check_options(clattn_plan *plan, const clattn_attention_des
     if (status != CLATTN_OK) return status;
     if (!desc->has_scale && desc->scale != 0)
         return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "scale is %g and has_scale is 0; set has_scale to use it",
-                            (double)desc->scale);
-    if (desc->has_scale && !isfinite(desc->scale))
-        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "scale is %g; it must be finite", (double)desc->scale);
+                            desc->scale);
+    if (desc->has_scale && !isfinite((float)desc->scale))
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "scale is %g; it must be finite in fp32", desc->scale);
     return CLATTN_OK;
 }
 
@@ -77,7 +77,7 @@ clattn_status clattn__attention_resolve(clattn_plan *plan, clattn_attention_desc
     if (desc->q.size[3] > INT32_MAX || desc->v.size[3] > INT32_MAX)
         return clattn__fail(plan->context, CLATTN_ERROR_OVERFLOW, "head_dim is %lld and value_dim is %lld; both are at most %d",
                             (long long)desc->q.size[3], (long long)desc->v.size[3], INT32_MAX);
-    if (!desc->has_scale) desc->scale = desc->q.size[3] ? (float)(1 / sqrt((double)desc->q.size[3])) : 1.0f;
+    if (!desc->has_scale) desc->scale = desc->q.size[3] ? 1 / sqrt((double)desc->q.size[3]) : 1;
     desc->has_scale = 1;
     desc->offset = resolve_offset(desc);
     desc->align = CLATTN_ALIGN_OFFSET;
@@ -138,14 +138,15 @@ static attention_params make_params(const clattn_attention_desc *desc, const cla
         .head_dim = (i32)o->q.view.size[3],
         .value_dim = (i32)o->v.view.size[3],
         .causal = desc->causal,
-        .scale = desc->scale,
+        .scale = (float)desc->scale,
         .has_lse = o->lse.view.dtype != CLATTN_ABSENT,
     };
 }
 
-static clattn_status emit_fused(clattn_plan *plan, const clattn__params *params, const clattn__attention_operands *o) {
+static clattn_status emit_fused(clattn_plan *plan, const clattn__row *row, const clattn__params *params,
+                                const clattn__attention_operands *o) {
     const clattn__place buffers[] = {o->q.place, o->k.place, o->v.place, o->out.place, o->lse.place};
-    return clattn__plan_step(plan, CLATTN__ROLE_ATTENTION, buffers, params, 1);
+    return clattn__plan_step_of(plan, row, buffers, params, 1);
 }
 
 static clattn_status stage(clattn_plan *plan, clattn__role role, clattn__params params, const clattn__operand *scores,
@@ -184,40 +185,40 @@ static bool wants_matrix(const clattn__attention_operands *o) {
     return o->scores.place.where != CLATTN__NOWHERE || o->weights.place.where != CLATTN__NOWHERE;
 }
 
-/* Fused or staged, and the reason in the plan's words. */
-static clattn_status choose_algorithm(clattn_plan *plan, clattn_algorithm asked, const clattn__params *params, bool matrix,
-                                      clattn_algorithm *chosen) {
-    *chosen = asked;
+/* The row that serves as fused, or NULL for staged; and the reason in the plan's words. */
+static clattn_status choose_fused(clattn_plan *plan, clattn_algorithm asked, const clattn__params *params, bool matrix,
+                                  const clattn__row **row) {
+    *row = NULL;
     if (asked == CLATTN_ALGORITHM_FUSED && matrix)
         return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED,
                             "algorithm fused never holds the matrix that scores or weights ask for; use auto or staged");
     if (asked != CLATTN_ALGORITHM_AUTO) {
         clattn__text_add(&plan->why, "%s: asked for\n", asked == CLATTN_ALGORITHM_FUSED ? "fused" : "staged");
+        return asked == CLATTN_ALGORITHM_FUSED ? clattn__plan_choose(plan, CLATTN__ROLE_ATTENTION, params, row) : CLATTN_OK;
+    }
+    if (matrix) {
+        clattn__text_add(&plan->why, "staged: scores or weights are outputs, and fused never holds them\n");
         return CLATTN_OK;
     }
     clattn__text obstacles = {0};
-    *chosen = CLATTN_ALGORITHM_STAGED;
-    if (matrix) {
-        clattn__text_add(&plan->why, "staged: scores or weights are outputs, and fused never holds them\n");
-    } else if (!clattn__choose_row(plan->context, CLATTN__ROLE_ATTENTION, params, &obstacles)) {
-        clattn__text_add(&plan->why, "staged: no fused kernel serves this device and shape:\n%s",
-                         obstacles.data ? obstacles.data : "");
-    } else {
-        *chosen = CLATTN_ALGORITHM_FUSED;
-        clattn__text_add(&plan->why, "fused: no %lld x %lld matrix is kept\n%s", (long long)params->attention.len_q,
-                         (long long)params->attention.len_kv, obstacles.data ? obstacles.data : "");
-    }
+    *row = clattn__choose_row(plan->context, CLATTN__ROLE_ATTENTION, params, &obstacles);
+    if (*row)
+        clattn__text_add(&plan->why, "fused: no %lld x %lld matrix is kept\n", (long long)params->attention.len_q,
+                         (long long)params->attention.len_kv);
+    else
+        clattn__text_add(&plan->why, "staged: no fused kernel serves this device and shape:\n");
+    clattn__text_add(&plan->why, "%s", obstacles.data ? obstacles.data : "");
     clattn__text_free(&obstacles);
     return CLATTN_OK;
 }
 
 clattn_status clattn__attention_emit(clattn_plan *plan, const clattn_attention_desc *desc, const clattn__attention_operands *o) {
     const clattn__params params = {.attention = make_params(desc, o)};
-    clattn_algorithm algorithm;
-    clattn_status status = choose_algorithm(plan, desc->algorithm, &params, wants_matrix(o), &algorithm);
+    const clattn__row *fused;
+    clattn_status status = choose_fused(plan, desc->algorithm, &params, wants_matrix(o), &fused);
     if (status != CLATTN_OK) return status;
-    plan->algorithm = algorithm == CLATTN_ALGORITHM_FUSED ? "fused" : "staged";
-    return algorithm == CLATTN_ALGORITHM_FUSED ? emit_fused(plan, &params, o) : emit_staged(plan, &params, o);
+    plan->algorithm = fused ? "fused" : "staged";
+    return fused ? emit_fused(plan, fused, &params, o) : emit_staged(plan, &params, o);
 }
 
 static clattn_status attention_build(clattn_plan *plan) {

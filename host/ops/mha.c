@@ -52,7 +52,14 @@ static clattn_status mha_check_heads(clattn_plan *plan, clattn_mha_desc *d) {
     if (status == CLATTN_OK) status = check_columns(plan, CLATTN_TENSOR_W_K, &d->w_k, "heads_kv", d->heads_kv);
     if (status == CLATTN_OK) status = check_columns(plan, CLATTN_TENSOR_W_V, &d->w_v, "heads_kv", d->heads_kv);
     if (status == CLATTN_OK && d->w_o.dtype != CLATTN_ABSENT) status = clattn__check_sizes(plan, "w_o", &d->w_o);
-    return status;
+    if (status != CLATTN_OK) return status;
+    const int64_t head_dim = d->w_q.size[3] / d->heads_q, value_dim = d->w_v.size[3] / d->heads_kv;
+    if ((head_dim > 0 && d->heads_kv > INT64_MAX / head_dim) || (value_dim > 0 && d->heads_q > INT64_MAX / value_dim))
+        return clattn__fail(plan->context, CLATTN_ERROR_OVERFLOW,
+                            "heads_q = %lld of value_dim %lld, or heads_kv = %lld of head_dim %lld, are more columns than an index "
+                            "holds",
+                            (long long)d->heads_q, (long long)value_dim, (long long)d->heads_kv, (long long)head_dim);
+    return CLATTN_OK;
 }
 
 static clattn_status mha_declare(clattn_plan *plan, const clattn_mha_desc *d) {

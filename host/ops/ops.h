@@ -29,7 +29,7 @@ clattn_status clattn__check_sizes(clattn_plan *, const char *name, const clattn_
 
 /* Check the options and resolve the defaults: afterwards has_scale is 1, align is CLATTN_ALIGN_OFFSET and offset the offset. */
 clattn_status clattn__attention_resolve(clattn_plan *, clattn_attention_desc *);
-/* The desc's options as an mha's, and back. */
+/* Pairs of a query and a key that it may look at, over all heads and batch members. */
 double clattn__attention_visible_pairs(const clattn_attention_desc *);
 
 typedef struct clattn__attention_operands {

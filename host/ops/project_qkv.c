@@ -68,6 +68,8 @@ static clattn_status project_qkv_validate(clattn_plan *plan) {
     if (status == CLATTN_OK) status = declare_product(plan, &products[2], x_kv, &d->w_v, &d->b_v, &d->v);
     if (status == CLATTN_OK && d->q.dtype == CLATTN_ABSENT && d->k.dtype == CLATTN_ABSENT && d->v.dtype == CLATTN_ABSENT)
         status = clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "none of q, k and v is given; at least one is needed");
+    if (status == CLATTN_OK && d->x_kv.dtype != CLATTN_ABSENT && d->k.dtype == CLATTN_ABSENT && d->v.dtype == CLATTN_ABSENT)
+        status = clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "x_kv is given and neither k nor v, which alone are made of it");
     return status;
 }
 

@@ -17,11 +17,11 @@ static clattn_status check_options(clattn_plan *plan, const clattn_recurrence_de
         return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "cell is %d; it is 0 (rnn) or 1 (lstm)", (int)d->cell);
     if (d->persistent < 0 || d->persistent > 2)
         return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "persistent is %d; it is 0 to 2", d->persistent);
-    if (!isfinite(d->forget_bias))
-        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "forget_bias is %g; it must be finite", (double)d->forget_bias);
+    if (!isfinite((float)d->forget_bias))
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "forget_bias is %g; it must be finite in fp32", d->forget_bias);
     if (d->cell == CLATTN_CELL_RNN && d->forget_bias != 0)
         return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "forget_bias is %g and the cell is rnn, which has no gate",
-                            (double)d->forget_bias);
+                            d->forget_bias);
     if (d->cell == CLATTN_CELL_RNN && (d->c_0.dtype != CLATTN_ABSENT || d->c_n.dtype != CLATTN_ABSENT))
         return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "%s is given and the cell is rnn, which has no cell state",
                             d->c_0.dtype != CLATTN_ABSENT ? "c_0" : "c_n");
@@ -76,25 +76,24 @@ static recurrence_params make_params(const clattn_recurrence_desc *d, const recu
         .has_c_0 = o->c_0.view.dtype != CLATTN_ABSENT,
         .has_h_n = o->h_n.view.dtype != CLATTN_ABSENT,
         .has_c_n = o->c.view.dtype != CLATTN_ABSENT,
-        .forget_bias = d->forget_bias,
+        .forget_bias = (float)d->forget_bias,
     };
 }
 
 /* One launch a step spreads each step over the device and pays a launch for it; one kernel that loops inside keeps to one
- * work-group a batch member. Natively a "launch" is a barrier between threads. */
+ * work-group a batch member. Natively a "launch" is a barrier between threads. The batch has no say: the two sum in different
+ * orders, and a sample alone must give what it gives in a batch. */
 static bool choose_persistent(clattn_plan *plan, const clattn_recurrence_desc *d) {
-    const clattn_device_info *device = &plan->context->device.info;
     if (d->persistent) {
         clattn__text_add(&plan->why, "%s: asked for\n", d->persistent == 1 ? "persistent" : "loop");
         return d->persistent == 1;
     }
-    const bool many = (uint64_t)d->x.size[0] >= device->compute_units;
-    const bool persistent = device->kind == CLATTN_DEVICE_OPENCL_CPU || (device->kind == CLATTN_DEVICE_OPENCL_GPU && many);
+    const clattn_device_kind kind = plan->context->device.info.kind;
+    const bool persistent = kind == CLATTN_DEVICE_OPENCL_CPU;
     clattn__text_add(&plan->why, "%s: %s\n", persistent ? "persistent" : "loop",
-                     device->kind == CLATTN_DEVICE_NATIVE       ? "a step ends with a barrier of threads, not with a launch"
-                     : device->kind == CLATTN_DEVICE_OPENCL_CPU ? "a launch costs an OpenCL CPU device more than a step's work"
-                     : many                                     ? "the batch has a member for every compute unit"
-                                                                : "the batch has fewer members than the device has compute units");
+                     persistent                     ? "a launch costs an OpenCL CPU device more than a step's work"
+                     : kind == CLATTN_DEVICE_NATIVE ? "a step ends with a barrier of threads, not with a launch"
+                                                    : "each step is spread over the device");
     return persistent;
 }
 
@@ -108,11 +107,10 @@ static clattn_status emit_inputs(clattn_plan *plan, const clattn_recurrence_desc
     return clattn__project_emit(plan, &project);
 }
 
-static clattn_status emit_pack(clattn_plan *plan, const clattn_recurrence_desc *d, recurrence_operands *o,
-                               clattn__params *params, clattn__role role) {
-    const clattn__row *row = clattn__choose_row(plan->context, role, params, NULL);
-    const int64_t hidden = d->w_h.size[3], lanes = row ? clattn__row_macro(row, "LANES", 1) : 1;
-    const int64_t blocks = (hidden + lanes - 1) / lanes;
+/* W_h as the chain's row reads it. */
+static clattn_status emit_pack(clattn_plan *plan, const clattn_recurrence_desc *d, const clattn__row *chain,
+                               recurrence_operands *o, clattn__params *params) {
+    const int64_t hidden = d->w_h.size[3], lanes = clattn__row_macro(chain, "LANES", 1), blocks = (hidden + lanes - 1) / lanes;
     params->recurrence.lanes = lanes;
     clattn_status status =
         clattn__plan_scratch(plan, clattn_tensor_bhld(CLATTN_F32, blocks, hidden, gates(d), lanes), &o->packed);
@@ -120,12 +118,17 @@ static clattn_status emit_pack(clattn_plan *plan, const clattn_recurrence_desc *
     return clattn__plan_step(plan, CLATTN__ROLE_PACK_RECURRENT, (clattn__place[]){o->w_h.place, o->packed.place}, params, 1);
 }
 
-static clattn_status emit_chain(clattn_plan *plan, const clattn_recurrence_desc *d, const recurrence_operands *o,
-                                const clattn__params *params, clattn__role role, bool persistent) {
+static clattn_status emit_chain(clattn_plan *plan, const clattn_recurrence_desc *d, const clattn__row *chain,
+                                const recurrence_operands *o, const clattn__params *params, bool persistent) {
+    const int64_t steps = d->x.size[2];
     const clattn__place rnn[] = {o->packed.place, o->xw.place, o->h_0.place, o->out.place, o->h_n.place};
     const clattn__place lstm[] = {o->packed.place, o->xw.place, o->h_0.place, o->c_0.place,
                                   o->out.place,    o->h_n.place, o->c.place};
-    return clattn__plan_step(plan, role, d->cell == CLATTN_CELL_LSTM ? lstm : rnn, params, persistent ? 1 : d->x.size[2]);
+    const size_t before = plan->step_count;
+    clattn_status status = clattn__plan_step_of(plan, chain, d->cell == CLATTN_CELL_LSTM ? lstm : rnn, params, persistent ? 1 : steps);
+    /* A launch that loops inside is a chain of its own. */
+    if (persistent && plan->step_count > before) plan->dependent_steps += steps - 1;
+    return status;
 }
 
 static clattn_status recurrence_build(clattn_plan *plan) {
@@ -149,13 +152,15 @@ static clattn_status recurrence_build(clattn_plan *plan) {
                                    : (persistent ? CLATTN__ROLE_RNN_LOOP : CLATTN__ROLE_RNN_STEP);
     plan->algorithm = persistent ? "persistent" : "loop";
     clattn_status status = CLATTN_OK;
+    const clattn__row *chain = NULL;
     if (lstm && o.c.place.where == CLATTN__NOWHERE)
         status = clattn__plan_scratch(plan, clattn_tensor_bhld(CLATTN_F32, d->x.size[0], 1, 1, d->w_h.size[3]), &o.c);
     if (status == CLATTN_OK && steps) status = emit_inputs(plan, d, &o);
     clattn__params params = {.recurrence = make_params(d, &o)};
-    if (status == CLATTN_OK && steps) status = emit_pack(plan, d, &o, &params, role);
+    if (status == CLATTN_OK) status = clattn__plan_choose(plan, role, &params, &chain);
+    if (status == CLATTN_OK && steps) status = emit_pack(plan, d, chain, &o, &params);
     if (!steps) o.packed.place = o.w_h.place;
-    if (status == CLATTN_OK) status = emit_chain(plan, d, &o, &params, role, persistent);
+    if (status == CLATTN_OK) status = emit_chain(plan, d, chain, &o, &params, persistent);
     return status;
 }
 

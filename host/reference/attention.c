@@ -12,18 +12,6 @@
 
 #include "reference.h"
 
-i64 clattn__oracle_offset(clattn_align align, i64 len_q, i64 len_kv, i64 past_len, i64 offset) {
-    switch (align) {
-    case CLATTN_ALIGN_TOP_LEFT: return 0;
-    case CLATTN_ALIGN_BOTTOM_RIGHT: return len_kv - len_q;
-    case CLATTN_ALIGN_PAST: return past_len;
-    case CLATTN_ALIGN_OFFSET: return offset;
-    }
-    return 0;
-}
-
-double clattn__oracle_default_scale(i64 head_dim) { return head_dim > 0 ? 1 / sqrt((double)head_dim) : 1; }
-
 /* Query i stands at position i + offset and sees the keys up to there. */
 static bool is_live(const clattn__oracle_attention_args *args, i64 i, i64 j) {
     return !args->causal || j - i <= args->offset;
@@ -90,7 +78,7 @@ clattn_status clattn__oracle_attention(const clattn__oracle_attention_args *args
 }
 
 clattn_status clattn__reference_attention(const clattn_plan *plan, void *const tensors[CLATTN_TENSOR_COUNT]) {
-    const clattn_attention_desc *desc = &plan->desc.attention;
+    const clattn_attention_desc *desc = &plan->desc.attention; /* resolved */
     clattn__oracle_attention_args args = {
         .q = clattn__view_of(plan, tensors, CLATTN_TENSOR_Q),
         .k = clattn__view_of(plan, tensors, CLATTN_TENSOR_K),
@@ -99,9 +87,9 @@ clattn_status clattn__reference_attention(const clattn_plan *plan, void *const t
         .lse = clattn__view_of(plan, tensors, CLATTN_TENSOR_LSE),
         .scores = clattn__view_of(plan, tensors, CLATTN_TENSOR_SCORES),
         .weights = clattn__view_of(plan, tensors, CLATTN_TENSOR_WEIGHTS),
+        .scale = desc->scale,
         .causal = desc->causal,
+        .offset = desc->offset,
     };
-    args.scale = desc->has_scale ? desc->scale : clattn__oracle_default_scale(args.q.size[3]);
-    args.offset = clattn__oracle_offset(desc->align, args.q.size[2], args.k.size[2], desc->past_len, desc->offset);
     return clattn__oracle_attention(&args);
 }

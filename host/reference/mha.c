@@ -51,7 +51,7 @@ clattn_status clattn__oracle_mha(const clattn__oracle_mha_args *args) {
         .v = v,
         .out = clattn__view_split_heads(merged, args->heads_q),
         .weights = args->weights,
-        .scale = args->has_scale ? args->scale : clattn__oracle_default_scale(q.size[3]),
+        .scale = args->scale,
         .causal = args->causal,
         .offset = args->offset,
     };
@@ -74,7 +74,7 @@ done:
 }
 
 clattn_status clattn__reference_mha(const clattn_plan *plan, void *const tensors[CLATTN_TENSOR_COUNT]) {
-    const clattn_mha_desc *desc = &plan->desc.mha;
+    const clattn_mha_desc *desc = &plan->desc.mha; /* resolved */
     clattn__oracle_mha_args args = {
         .x = clattn__view_of(plan, tensors, CLATTN_TENSOR_X),
         .x_kv = clattn__view_of(plan, tensors, CLATTN_TENSOR_X_KV),
@@ -89,13 +89,11 @@ clattn_status clattn__reference_mha(const clattn_plan *plan, void *const tensors
         .out = clattn__view_of(plan, tensors, CLATTN_TENSOR_OUT),
         .weights = clattn__view_of(plan, tensors, CLATTN_TENSOR_WEIGHTS),
         .heads_q = desc->heads_q,
-        .heads_kv = desc->heads_kv ? desc->heads_kv : desc->heads_q,
+        .heads_kv = desc->heads_kv,
         .residual = desc->residual,
-        .has_scale = desc->has_scale,
         .scale = desc->scale,
         .causal = desc->causal,
+        .offset = desc->offset,
     };
-    i64 len_q = args.x.size[2], len_kv = args.x_kv.present ? args.x_kv.size[2] : len_q;
-    args.offset = clattn__oracle_offset(desc->align, len_q, len_kv, desc->past_len, desc->offset);
     return clattn__oracle_mha(&args);
 }

@@ -66,7 +66,6 @@ typedef struct clattn__oracle_mha_args {
     clattn__view out, weights;
     i64 heads_q, heads_kv;
     bool residual;
-    bool has_scale; /* false: 1 / sqrt(head_dim) */
     double scale;
     bool causal;
     i64 offset;
@@ -84,11 +83,6 @@ clattn_status clattn__oracle_attention(const clattn__oracle_attention_args *args
 clattn_status clattn__oracle_project(const clattn__oracle_project_args *args);
 clattn_status clattn__oracle_mha(const clattn__oracle_mha_args *args);
 clattn_status clattn__oracle_recurrence(const clattn__oracle_recurrence_args *args);
-
-/* The offset that an alignment names. */
-i64 clattn__oracle_offset(clattn_align align, i64 len_q, i64 len_kv, i64 past_len, i64 offset);
-/* 1 / sqrt(head_dim); 1 when there is nothing to scale. */
-double clattn__oracle_default_scale(i64 head_dim);
 
 /* What clattn__operator.reference points to. */
 clattn_status clattn__reference_attention(const clattn_plan *plan, void *const tensors[CLATTN_TENSOR_COUNT]);

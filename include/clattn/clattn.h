@@ -36,9 +36,11 @@
  * 5. ABI
  *
  *    Every struct that may grow starts with `struct_size`, which the caller sets to sizeof of that struct (the _INIT macros
- *    do). Fields are only ever appended, and zero means "default" or "absent" for each of them. The library reads what the
- *    caller's size covers and takes the rest as zero; a larger struct than it knows is accepted when its unknown tail is
- *    zero and refused with CLATTN_ERROR_UNSUPPORTED otherwise. Enumerators keep their values.
+ *    do). Fields are only ever appended, and zero means "default" or "absent" for each of them. Of an input the library reads
+ *    what the caller's size covers and takes the rest as zero; a larger struct than it knows is accepted when its unknown tail
+ *    is zero and refused with CLATTN_ERROR_UNSUPPORTED otherwise. Of an output it writes what the caller's size covers, and
+ *    zeros where that is more than it knows. Structs without struct_size (clattn_tensor, clattn_arg, clattn_cl_arg) stay as
+ *    they are. Enumerators keep their values: lists here are appended to.
  */
 #ifndef CLATTN_CLATTN_H
 #define CLATTN_CLATTN_H
@@ -86,7 +88,7 @@ CLATTN_API const char *clattn_version(void);
 /* ------------------------------------------------------------------------------------------------------------------ */
 /* Status                                                                                                             */
 
-/* name, text */
+/* name, text; new ones at the end */
 #define CLATTN_STATUS_LIST(X)                                                                                            \
     X(OK, "success")                                                                                                     \
     X(ERROR_ARGUMENT, "an argument is null, out of range or contradicts another")                                        \
@@ -140,8 +142,9 @@ CLATTN_API clattn_tensor clattn_tensor_matrix(clattn_dtype dtype, int64_t rows, 
 CLATTN_API clattn_tensor clattn_tensor_transposed(clattn_tensor tensor);
 
 /* The tensors that operators bind at run time. */
-/* enumerator, name in messages */
+/* enumerator, name in messages; new ones at the end */
 #define CLATTN_TENSOR_LIST(T)                                                                                            \
+    T(WORKSPACE, "workspace")                                                                                            \
     T(Q, "q")                                                                                                            \
     T(K, "k")                                                                                                            \
     T(V, "v")                                                                                                            \
@@ -165,14 +168,13 @@ CLATTN_API clattn_tensor clattn_tensor_transposed(clattn_tensor tensor);
     T(H_0, "h_0")                                                                                                        \
     T(C_0, "c_0")                                                                                                        \
     T(H_N, "h_n")                                                                                                        \
-    T(C_N, "c_n")                                                                                                        \
-    T(WORKSPACE, "workspace")
+    T(C_N, "c_n")
 
 typedef enum clattn_tensor_id {
 #define CLATTN_X(id, name) CLATTN_TENSOR_##id,
     CLATTN_TENSOR_LIST(CLATTN_X)
 #undef CLATTN_X
-    CLATTN_TENSOR_COUNT
+    CLATTN_TENSOR_COUNT /* of this version */
 } clattn_tensor_id;
 
 /* "q", "lse", ...; "?" for a value that is none. */
@@ -217,8 +219,8 @@ CLATTN_API clattn_status clattn_context_create(const clattn_context_options *opt
 /* NULL is accepted. */
 CLATTN_API void clattn_context_destroy(clattn_context *context);
 
-/* The last error of this context in words: which argument, both values, the OpenCL code, the build log. Copies at most
- * size - 1 bytes and ends them with 0; returns the length of the whole text, as snprintf does. */
+/* The last error of the calling thread in this context, in words: which argument, both values, the OpenCL code, the build log.
+ * Copies at most size - 1 bytes and ends them with 0; returns the length of the whole text, as snprintf does. */
 CLATTN_API size_t clattn_context_error(clattn_context *context, char *text, size_t size);
 /* The device that was chosen and why, and what was passed over; same return as clattn_context_error. */
 CLATTN_API size_t clattn_context_explain(clattn_context *context, char *text, size_t size);
@@ -234,7 +236,7 @@ typedef enum clattn_device_kind {
     CLATTN_DEVICE_OPENCL_OTHER = 5,
 } clattn_device_kind;
 
-/* struct_size here is set by the library. Numbers that a device does not report are 0, texts "". */
+/* Numbers that a device does not report are 0, texts "". */
 typedef struct clattn_device_info {
     size_t struct_size;
     char id[32]; /* what clattn_context_options.device takes: "native", "opencl:0:0", ... */
@@ -253,10 +255,13 @@ typedef struct clattn_device_info {
     char problem[256];     /* why it cannot be used; "" when it can */
 } clattn_device_info;
 
-/* Write up to `capacity` entries and the number there are to *count (capacity 0 with list NULL only counts). Platforms that
- * fail or have no device appear as entries with `problem` set. Errors: ARGUMENT, MEMORY. */
+#define CLATTN_DEVICE_INFO_INIT CLATTN__INIT(clattn_device_info)
+
+/* Write up to `capacity` entries and the number there are to *count (capacity 0 with list NULL only counts). list[0].struct_size
+ * must be set and holds for all entries. Platforms that fail or have no device appear as entries with `problem` set.
+ * Errors: ARGUMENT, MEMORY. */
 CLATTN_API clattn_status clattn_device_list(clattn_device_info *list, size_t capacity, size_t *count);
-/* The device of a context. */
+/* The device of a context. info->struct_size must be set. */
 CLATTN_API clattn_status clattn_context_device(clattn_context *context, clattn_device_info *info);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -288,8 +293,8 @@ typedef struct clattn_attention_desc {
     clattn_tensor q, k, v, out;
     clattn_tensor lse, scores, weights;
     int has_scale; /* 0: scale = 1 / sqrt(head_dim) */
-    float scale;
-    int causal; /* 1: keep keys <= position */
+    int causal;    /* 1: keep keys <= position */
+    double scale;
     clattn_align align;
     int64_t past_len; /* for CLATTN_ALIGN_PAST */
     int64_t offset;   /* for CLATTN_ALIGN_OFFSET; may be negative */
@@ -326,8 +331,8 @@ typedef struct clattn_mha_desc {
     int64_t heads_kv; /* 0: heads_q */
     int residual; /* 1: add x; needs w_o */
     int has_scale;
-    float scale;
     int causal;
+    double scale;
     clattn_align align;
     int64_t past_len;
     int64_t offset;
@@ -350,7 +355,7 @@ typedef struct clattn_recurrence_desc {
     clattn_cell cell;
     clattn_tensor x, w_in, w_h, bias, h_0, c_0;
     clattn_tensor out, h_n, c_n;
-    float forget_bias;
+    double forget_bias;
     int persistent; /* 0: the device's choice; 1: one kernel that loops inside; 2: one launch a step */
 } clattn_recurrence_desc;
 
@@ -392,6 +397,8 @@ typedef struct clattn_plan_info {
     double flops;            /* multiply and add counted as two; attention counts visible pairs only */
     double bytes;            /* inputs read once and outputs written once */
 } clattn_plan_info;
+
+#define CLATTN_PLAN_INFO_INIT CLATTN__INIT(clattn_plan_info)
 
 /* info->struct_size must be set. */
 CLATTN_API clattn_status clattn_plan_get_info(const clattn_plan *plan, clattn_plan_info *info);

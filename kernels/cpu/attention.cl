@@ -20,16 +20,13 @@
 #include "../mask.h"
 #include "gemm.h"
 
-#if !defined(TILE_Q) || !defined(TILE_KV) || !defined(HEAD_DIM_MAX) || !defined(VALUE_DIM_MAX)
-#error "TILE_Q, TILE_KV: queries of a group, keys of a tile; HEAD_DIM_MAX, VALUE_DIM_MAX: bounds of head_dim and value_dim"
+#if !defined(ROWS) || !defined(VECTORS) || !defined(TILE_Q) || !defined(TILE_KV) || !defined(HEAD_DIM_MAX) || !defined(VALUE_DIM_MAX)
+#error "ROWS, VECTORS: the register block; TILE_Q: queries of a group; TILE_KV: keys of a tile; *_DIM_MAX: bounds of the dims"
 #endif
-#define LANES LANES_OF_BLOCK
 #define BLOCKS (TILE_Q / LANES)
 #if TILE_Q % (VECTORS * VECTOR_WIDTH)
 #error "TILE_Q must be a multiple of VECTORS * VECTOR_WIDTH"
 #endif
-
-DEFINE_MULTIPLY(__private)
 
 /* The running state of a block of queries. */
 typedef struct block {
@@ -73,7 +70,7 @@ INLINE void score_rows(int rows, __global const float *k, const strides *stride,
                        vec top[VECTORS]) {
     vec acc[ROWS][VECTORS];
     FOR_BLOCK(r, v) acc[r][v] = vec_splat(0.0f);
-    multiply(acc, rows, k, stride->l, stride->d, qt, head_dim);
+    multiply(acc, rows, k, stride->l, stride->d, qt, LANES, head_dim);
     FOR_BLOCK(r, v) {
         top[v] = vec_max(top[v], acc[r][v]);
         if (r < rows) vec_store(acc[r][v], s + r * LANES + v * VECTOR_WIDTH);
@@ -134,7 +131,7 @@ INLINE void value_rows(int rows, const block *blk, __global const float *v_d, co
                        float *ot) {
     vec acc[ROWS][VECTORS];
     FOR_BLOCK(r, v) acc[r][v] = blk->rescale[v] * vec_load(ot + ROW_AT(r, rows) * LANES + v * VECTOR_WIDTH);
-    multiply(acc, rows, v_d, stride->d, stride->l, weights, blk->keys);
+    multiply(acc, rows, v_d, stride->d, stride->l, weights, LANES, blk->keys);
     if (blk->partial) {
         vec finite = vec_splat(0.0f);
         FOR_BLOCK(r, v) finite += acc[r][v] - acc[r][v];

@@ -29,11 +29,13 @@ INLINE vec lstm_cell(const vec *sums, const cell_buffers *at, const recurrence_p
 }
 
 INLINE void cell_block(int rows, const cell_buffers *at, const recurrence_params *p, i64 step, i64 member, i64 unit) {
-    vec acc[ROWS][VECTORS];
+    vec acc[TILE_B][VECTORS];
     gate_sums(acc, rows, at, p, step, member, unit);
-    UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < GATE_VECTORS; v++) {
-        i64 first = unit + v * VECTOR_WIDTH;
-        if (r < rows && first < p->hidden) store_h(lstm_cell(&acc[r][v], at, p, step, member + r, first), at, p, step, member + r, first);
+    for (int r = 0; r < rows; r++) {
+        for (int v = 0; v < GATE_VECTORS && unit + v * VECTOR_WIDTH < p->hidden; v++) {
+            vec h = lstm_cell(&acc[r][v], at, p, step, member + r, unit + v * VECTOR_WIDTH);
+            store_h(h, at, p, step, member + r, unit + v * VECTOR_WIDTH);
+        }
     }
 }
 

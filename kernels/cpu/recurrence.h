@@ -2,12 +2,19 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * GATES is the cell's. Hidden units lie in lanes. The packed W_h of a block is one contiguous stream, [k][gate][lane], read once
- * for TILE_B batch members, whose h_{t-1}[k] is broadcast; the micro-kernel of gemm.h does it in the registers that TILE_B and
- * GATES * LANES / VECTOR_WIDTH ask for.
+ * GATES is the cell's. Hidden units lie in lanes. The packed W_h of a block is one contiguous stream, [k][gate][lane], and
+ * h_{t-1}[k] is broadcast. One member alone takes all its VECTORS sums through the stream at once, as many chains as the adders
+ * are deep; TILE_B members take PASS of them at a time, so that each load of W_h serves them all. A member's sums are the same
+ * either way.
+ *
+ * Tried (AVX2, one core with other load beside it, hidden 512; microseconds a step at batch 1 and at batch 4): as here, rnn 17
+ * and 41; one block of 2 members x 32 lanes always, 21 and 46; of 1 member x 64 lanes always, 20 and 70. lstm (16 lanes here)
+ * 80-90 and 190; 2 members x 8 lanes 92 and 188; 1 member x 16 lanes 79 and 303.
  */
 #ifndef CLATTN_KERNELS_CPU_RECURRENCE_H
 #define CLATTN_KERNELS_CPU_RECURRENCE_H
+
+#include "gemm.h"
 
 #if !defined(LANES) || !defined(TILE_H) || !defined(TILE_B)
 #error "LANES: units of a packed block; TILE_H, TILE_B: units (a multiple of LANES) and batch members of a group of *_step"
@@ -15,12 +22,15 @@
 #if TILE_H % LANES || LANES % VECTOR_WIDTH
 #error "TILE_H must be a multiple of LANES, LANES one of VECTOR_WIDTH"
 #endif
-#define ROWS TILE_B
 #define GATE_VECTORS (LANES / VECTOR_WIDTH)
 #define VECTORS (GATES * GATE_VECTORS)
-#include "gemm.h"
+#define PASS 2
+#if (GATES * LANES / VECTOR_WIDTH) % PASS
+#error "GATES * LANES must be a multiple of PASS * VECTOR_WIDTH"
+#endif
 
-DEFINE_MULTIPLY(__global)
+DEFINE_MULTIPLY(multiply_member, 1, VECTORS, __global)
+DEFINE_MULTIPLY(multiply_members, TILE_B, PASS, __global)
 
 /* The buffers of a step, each at its base; c_0 and c are the LSTM's. */
 typedef struct cell_buffers {
@@ -28,19 +38,36 @@ typedef struct cell_buffers {
     __global float *out, *h_n, *c;
 } cell_buffers;
 
+/* acc[member][vector] += W_h h for `rows` members, h's rows and elements at the strides given. */
+INLINE void multiply_h(vec acc[TILE_B][VECTORS], int rows, __global const float *h, strides stride, __global const float *packed,
+                       i64 hidden) {
+    if (rows == 1) {
+        multiply_member(acc, 1, h, stride.b, stride.d, packed, VECTORS * VECTOR_WIDTH, hidden);
+        return;
+    }
+    UNROLL for (int first = 0; first < VECTORS; first += PASS) {
+        vec part[TILE_B][PASS];
+        UNROLL for (int r = 0; r < TILE_B; r++) UNROLL for (int v = 0; v < PASS; v++) part[r][v] = acc[r][first + v];
+        multiply_members(part, rows, h, stride.b, stride.d, packed + first * VECTOR_WIDTH, VECTORS * VECTOR_WIDTH, hidden);
+        UNROLL for (int r = 0; r < TILE_B; r++) UNROLL for (int v = 0; v < PASS; v++) acc[r][first + v] = part[r][v];
+    }
+}
+
 /* acc[member][gate and vector] = xw[step] + W_h h_{step-1}, for units from `unit` on of `rows` members from `member` on. */
-INLINE void gate_sums(vec acc[ROWS][VECTORS], int rows, const cell_buffers *at, const recurrence_params *p, i64 step, i64 member,
-                      i64 unit) {
-    UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int g = 0; g < GATES; g++) UNROLL for (int v = 0; v < GATE_VECTORS; v++) {
-        i64 first = unit + v * VECTOR_WIDTH;
-        __global const float *xw = at->xw + (member + ROW_AT(r, rows)) * p->xw.b + step * p->xw.l;
-        acc[r][g * GATE_VECTORS + v] = row_load(xw + (g * p->hidden + first) * p->xw.d, p->xw.d, p->hidden - first, 0.0f);
+INLINE void gate_sums(vec acc[TILE_B][VECTORS], int rows, const cell_buffers *at, const recurrence_params *p, i64 step,
+                      i64 member, i64 unit) {
+    for (int r = 0; r < rows; r++) {
+        __global const float *xw = at->xw + (member + r) * p->xw.b + step * p->xw.l;
+        UNROLL for (int g = 0; g < GATES; g++) UNROLL for (int v = 0; v < GATE_VECTORS; v++) {
+            i64 first = unit + v * VECTOR_WIDTH;
+            acc[r][g * GATE_VECTORS + v] = row_load(xw + (g * p->hidden + first) * p->xw.d, p->xw.d, p->hidden - first, 0.0f);
+        }
     }
     __global const float *packed = at->packed + unit * GATES * p->hidden;
     if (step > 0)
-        multiply(acc, rows, at->out + member * p->out.b + (step - 1) * p->out.l, p->out.b, p->out.d, packed, p->hidden);
+        multiply_h(acc, rows, at->out + member * p->out.b + (step - 1) * p->out.l, p->out, packed, p->hidden);
     else if (p->has_h_0)
-        multiply(acc, rows, at->h_0 + member * p->h_0.b, p->h_0.b, p->h_0.d, packed, p->hidden);
+        multiply_h(acc, rows, at->h_0 + member * p->h_0.b, p->h_0, packed, p->hidden);
 }
 
 /* h_{step} of a vector of units to out, and to h_n when it is the last. */

@@ -10,9 +10,11 @@
 #include "recurrence.h"
 
 INLINE void cell_block(int rows, const cell_buffers *at, const recurrence_params *p, i64 step, i64 member, i64 unit) {
-    vec acc[ROWS][VECTORS];
+    vec acc[TILE_B][VECTORS];
     gate_sums(acc, rows, at, p, step, member, unit);
-    FOR_BLOCK(r, v) if (r < rows) store_h(vec_tanh(acc[r][v]), at, p, step, member + r, unit + v * VECTOR_WIDTH);
+    for (int r = 0; r < rows; r++) {
+        for (int v = 0; v < VECTORS; v++) store_h(vec_tanh(acc[r][v]), at, p, step, member + r, unit + v * VECTOR_WIDTH);
+    }
 }
 
 INLINE cell_buffers buffers_at(const recurrence_params *p, __global const float *packed, __global const float *xw,

@@ -10,15 +10,12 @@
 
 #include "gemm.h"
 
-#if !defined(TILE_M) || !defined(TILE_N) || !defined(TILE_K)
-#error "TILE_M, TILE_N: rows and columns of a group; TILE_K: depth of a packed panel"
+#if !defined(ROWS) || !defined(VECTORS) || !defined(TILE_M) || !defined(TILE_N) || !defined(TILE_K)
+#error "ROWS, VECTORS: the register block; TILE_M, TILE_N: rows and columns of a group; TILE_K: depth of a packed panel"
 #endif
-#define LANES LANES_OF_BLOCK
 #if TILE_N % (VECTORS * VECTOR_WIDTH)
 #error "TILE_N must be a multiple of VECTORS * VECTOR_WIDTH"
 #endif
-
-DEFINE_MULTIPLY(__private)
 
 INLINE void tile_clear(float *c, int rows) {
     for (int n = 0; n < rows * LANES; n += VECTOR_WIDTH) vec_store(vec_splat(0.0f), c + n);
@@ -28,7 +25,7 @@ INLINE void tile_clear(float *c, int rows) {
 INLINE void tile_multiply_rows(int rows, float *c, __global const float *a, i64 a_row, i64 a_step, const float *panel, i64 depth) {
     vec acc[ROWS][VECTORS];
     FOR_BLOCK(r, v) acc[r][v] = vec_load(c + ROW_AT(r, rows) * LANES + v * VECTOR_WIDTH);
-    multiply(acc, rows, a, a_row, a_step, panel, depth);
+    multiply(acc, rows, a, a_row, a_step, panel, LANES, depth);
     FOR_BLOCK(r, v) if (r < rows) vec_store(acc[r][v], c + r * LANES + v * VECTOR_WIDTH);
 }
 

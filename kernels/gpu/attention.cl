@@ -9,7 +9,7 @@
  * Work-item       REG_M queries by TILE_KV / ACROSS scores and VALUE_DIM_MAX / ACROSS outputs, in registers (tile.h). Each of the
  *                 ACROSS items of a row knows its maximum, and sums the weights of its own columns until the end.
  * Local memory    the weights of a tile, TILE_KV * (TILE_Q + 4) floats, and one buffer that holds in turn TILE_K-deep tiles of
- *                 q and k, the maxima of a row's items, and TILE_J lines of v
+ *                 q and k, what a row's items share, and TILE_J lines of v
  * Work-group      WORK_GROUP, a power of two
  *
  * head_dim may be anything: q is read again for each tile of keys (from a cache) instead of being kept. VALUE_DIM_MAX, which the
@@ -37,7 +37,7 @@
 
 #define Q_VECTORS TILE_VECTORS(TILE_Q, TILE_K)
 #define BUFFER_VECTORS                                                                                                   \
-    MAX(MAX(Q_VECTORS + TILE_VECTORS(TILE_KV, TILE_K), TILE_VECTORS(VALUE_DIM_MAX, TILE_J)), (TILE_Q * ACROSS + 3) / 4)
+    MAX(MAX(Q_VECTORS + TILE_VECTORS(TILE_KV, TILE_K), TILE_VECTORS(VALUE_DIM_MAX, TILE_J)), (TILE_Q * (ACROSS + 2) + 3) / 4)
 
 #define LOG2_E 1.44269504f
 
@@ -153,21 +153,35 @@ INLINE void add_values(float4 *acc, const local float4 *weights, local float4 *b
     }
 }
 
-/* Normalise and write the rows; an empty one has sum 0. */
+/* The sums of the tile's rows over their work-items: lse gets their logarithms, scales[row] what normalises the row (0 where it is
+ * empty). One work-item a row. */
+INLINE void finish_sums(const attention_params *p, local float *scales, const local float *sums, const local float *maxima,
+                        global float *lse, head at, i64 i) {
+    for (int row = (int)get_local_id(0); row < TILE_Q; row += WORK_GROUP) {
+        float sum = 0.0f;
+        for (int column = 0; column < ACROSS; column++) sum += sums[row * ACROSS + column];
+        scales[row] = sum == 0.0f ? 0.0f : 1.0f / sum;
+        if (p->has_lse && i + row < p->len_q) lse[offset_of(p->lse, at.b, at.h, i + row, 0)] = maxima[row] + log(sum);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* Normalise and write the rows. */
 INLINE void write_rows(const attention_params *p, local float *place, global float *out, global float *lse, head at, i64 i,
                        const rows_state *rows) {
+    local float *maxima = place + TILE_Q * ACROSS, *scales = maxima + TILE_Q;
+    UNROLL for (int r = 0; r < REG_M; r++) if (item_column() == 0) maxima[item_row() + r] = rows->max[r];
     share(place, rows->sum);
+    finish_sums(p, scales, place, maxima, lse, at, i);
     UNROLL for (int r = 0; r < REG_M; r++) {
         const i64 row = i + item_row() + r;
-        float sum = 0.0f;
-        for (int column = 0; column < ACROSS; column++) sum += place[(item_row() + r) * ACROSS + column];
-        if (row >= p->len_q) continue;
+        const float scale = scales[item_row() + r];
         UNROLL for (int c = 0; c < VALUE_VECTORS; c++) {
             const i64 d = 4 * (c * ACROSS + item_column());
-            const float4 mean = sum == 0.0f ? (float4)(0.0f) : rows->acc[r * VALUE_VECTORS + c] * (1.0f / sum);
-            if (d < p->value_dim) write_vector(out + offset_of(p->out, at.b, at.h, row, d), p->out.d, mean, p->value_dim - d);
+            const float4 mean = scale == 0.0f ? (float4)(0.0f) : rows->acc[r * VALUE_VECTORS + c] * scale;
+            if (row < p->len_q && d < p->value_dim)
+                write_vector(out + offset_of(p->out, at.b, at.h, row, d), p->out.d, mean, p->value_dim - d);
         }
-        if (p->has_lse && item_column() == 0) lse[offset_of(p->lse, at.b, at.h, row, 0)] = rows->max[r] + log(sum);
     }
     barrier(CLK_LOCAL_MEM_FENCE); /* before `place` is used again */
 }

@@ -221,10 +221,11 @@ INLINE void write_vector(global float *to, i64 stride, float4 value, i64 count) 
         *(global float4 *)to = value;
         return;
     }
-    if (count > 0) to[0] = value.x;
-    if (count > 1) to[stride] = value.y;
-    if (count > 2) to[2 * stride] = value.z;
-    if (count > 3) to[3 * stride] = value.w;
+    const float each[4] = {value.x, value.y, value.z, value.w};
+    UNROLL for (int e = 0; e < 4; e++) {
+        if (e < count) *to = each[e];
+        to += stride;
+    }
 }
 
 #endif
