@@ -37,8 +37,8 @@
  *
  * 4. Threads
  *
- *    A context may be used from many threads at once; a plan from one thread at a time. Destroy a context after its plans. The
- *    error text belongs to the context: another thread's failure replaces it.
+ *    A context may be used from many threads at once; a plan from one thread at a time. Destroy a context after its plans.
+ *    Each thread has an error text of its own in a context.
  *
  *    After fork, a child may run the parent's native plans: on one thread, since OpenMP's do not survive. A context that a
  *    child makes itself needs threads = 1 where its parent has used OpenMP. OpenCL contexts stay with their process.
@@ -267,7 +267,6 @@ typedef struct clattn_device_info {
     uint64_t max_work_group;
     uint64_t vector_width; /* native fp32 lanes */
     char problem[256];     /* why it cannot be used; "" when it can */
-    uint64_t reserved[8];  /* 0: new fields take their place, so that the size stays what callers compiled */
 } clattn_device_info;
 
 #define CLATTN_DEVICE_INFO_INIT CLATTN__INIT(clattn_device_info)
