@@ -16,8 +16,10 @@ static const double LIMIT_S = 180, QUICK_LIMIT_S = 28;
 
 static void describe_system(char *text, size_t size) {
     struct utsname system;
-    if (uname(&system) == 0) snprintf(text, size, "%s %s %s", system.sysname, system.release, system.machine);
-    else snprintf(text, size, "unknown");
+    if (uname(&system) == 0)
+        snprintf(text, size, "%s %s %s", system.sysname, system.release, system.machine);
+    else
+        snprintf(text, size, "unknown");
 }
 
 bool bench_session_open(bench_session *session, const bench_args *args, bench_error *error) {
