@@ -38,7 +38,7 @@ typedef struct openblas {
     void *library;
     sgemm_function *sgemm;
     void (*set_num_threads)(int);
-    attention_params mask; /* for live_keys */
+    attention_params mask; /* for live_range */
     i64 block_rows;        /* of scores: len_q or BLOCK_ROWS */
     float *scores;         /* a block for each thread */
     int threads;
@@ -60,7 +60,7 @@ static void attend_rows(const bench_candidate *candidate, i64 head, i64 first, i
     const float scale = (float)(1 / sqrt((double)s->head_dim));
     state->sgemm(ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE, m, len_kv, dim, 1, q, dim, k, dim, 0, scores, len_kv);
     for (i64 i = 0; i < rows; i++)
-        candidate->device->isa->softmax(scores + i * s->len_kv, live_keys(&state->mask, first + i), s->len_kv, scale);
+        candidate->device->isa->softmax(scores + i * s->len_kv, live_range(&state->mask, 0, first + i).end, s->len_kv, scale);
     state->sgemm(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, m, value_dim, len_kv, 1, scores, len_kv, v, value_dim, 0, out,
                  value_dim);
 }
@@ -140,7 +140,7 @@ static attention_params mask_of(const bench_shape *s) {
     i64 offset = s->align == CLATTN_ALIGN_TOP_LEFT       ? 0
                  : s->align == CLATTN_ALIGN_BOTTOM_RIGHT ? s->len_kv - s->len_q
                                                          : s->offset;
-    return (attention_params){.len_kv = s->len_kv, .causal = s->causal, .offset = offset};
+    return (attention_params){.len_kv = s->len_kv, .mask = key_mask_of(s->causal, offset)};
 }
 
 bool bench_candidate_openblas(bench_candidate *candidate, bench_device *device, bench_problem *problem,

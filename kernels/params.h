@@ -34,6 +34,12 @@ typedef struct strides {
     i64 b, h, l, d;
 } strides;
 
+/* Which keys a query may look at (mask.h): query i stands at position i + offset, and sees the keys from position - left to position
+ * + right. A bound of -1 is none; a causal mask is right = 0. */
+typedef struct key_mask {
+    i64 offset, left, right;
+} key_mask;
+
 /* Roles scores, mask, softmax, weighted_values and attention: design.md's names. */
 typedef struct attention_params {
     i64 groups, step;
@@ -42,12 +48,10 @@ typedef struct attention_params {
     strides scores;  /* scores: destination; mask: source */
     strides weights; /* mask: destination; softmax: destination (its source: scores); weighted_values: source */
     i64 batch, heads_q, heads_kv, len_q, len_kv;
-    i64 offset; /* the absolute position of query i is i + offset */
+    key_mask mask;
     i32 head_dim, value_dim;
-    i32 causal;
     float scale;
     i32 has_lse;
-    i32 pad;
 } attention_params;
 
 /* Role project: y = x W + bias + residual, rows (b, l) by columns n = h * dim + d. */

@@ -85,16 +85,31 @@ clattn_status clattn__attention_resolve(clattn_plan *plan, clattn_attention_desc
     return CLATTN_OK;
 }
 
+static i64 range_bound(const attention_params *p, i64 i, bool end) {
+    const key_range live = live_range(p, 0, i);
+    return end ? live.end : live.first;
+}
+
+/* The sum over all queries of one bound of their ranges. It keeps its first value for some queries, rises by 1 a query, stays. */
+static double sum_of_bounds(const attention_params *p, bool end) {
+    const i64 low = range_bound(p, 0, end), rise = range_bound(p, p->len_q - 1, end) - low;
+    i64 kept = 1, past = p->len_q; /* that many queries keep the first value: within */
+    while (kept < past) {
+        const i64 middle = kept + (past - kept) / 2;
+        if (range_bound(p, middle, end) == low)
+            kept = middle + 1;
+        else
+            past = middle;
+    }
+    const double steps = (double)rise, rest = (double)(p->len_q - kept - rise);
+    return (double)p->len_q * (double)low + steps * (steps + 1) / 2 + steps * rest;
+}
+
 double clattn__attention_visible_pairs(const clattn_attention_desc *desc) {
-    const int64_t len_q = desc->q.size[2], len_kv = desc->k.size[2];
-    const double heads = (double)desc->q.size[0] * (double)desc->q.size[1];
-    if (!desc->causal) return heads * (double)len_q * (double)len_kv;
-    /* Queries before `first` see nothing, those from `full` on see all; between them one key more each. */
-    int64_t first = -desc->offset, full = len_kv - 1 - desc->offset;
-    first = first < 0 ? 0 : first > len_q ? len_q : first;
-    full = full < first ? first : full > len_q ? len_q : full;
-    const double rows = (double)(full - first), start = (double)(first + desc->offset + 1);
-    return heads * (rows * (start + start + rows - 1) / 2 + (double)(len_q - full) * (double)len_kv);
+    const attention_params p = {
+        .len_q = desc->q.size[2], .len_kv = desc->k.size[2], .mask = key_mask_of(desc->causal, desc->offset)};
+    if (p.len_q == 0) return 0;
+    return (double)desc->q.size[0] * (double)desc->q.size[1] * (sum_of_bounds(&p, true) - sum_of_bounds(&p, false));
 }
 
 static clattn_status attention_validate(clattn_plan *plan) {
@@ -134,10 +149,9 @@ static attention_params make_params(const clattn_attention_desc *desc, const cla
         .heads_kv = o->k.view.size[1],
         .len_q = o->q.view.size[2],
         .len_kv = o->k.view.size[2],
-        .offset = desc->offset,
+        .mask = key_mask_of(desc->causal, desc->offset),
         .head_dim = (i32)o->q.view.size[3],
         .value_dim = (i32)o->v.view.size[3],
-        .causal = desc->causal,
         .scale = (float)desc->scale,
         .has_lse = o->lse.view.dtype != CLATTN_ABSENT,
     };
@@ -168,7 +182,7 @@ static clattn_status emit_staged(clattn_plan *plan, const clattn__params *params
     if (status == CLATTN_OK)
         status = stage(plan, CLATTN__ROLE_SCORES, *params, &scores, &scores,
                        (clattn__place[]){o->q.place, o->k.place, scores.place});
-    if (status == CLATTN_OK && a->causal) {
+    if (status == CLATTN_OK && mask_hides(&a->mask)) {
         status = stage(plan, CLATTN__ROLE_MASK, *params, &scores, &weights, (clattn__place[]){scores.place, weights.place});
         scores = weights;
     }

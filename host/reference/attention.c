@@ -13,7 +13,7 @@
 #include "reference.h"
 
 /* Query i stands at position i + offset and sees the keys up to there. */
-static bool is_live(const clattn__oracle_attention_args *args, i64 i, i64 j) {
+static bool sees(const clattn__oracle_attention_args *args, i64 i, i64 j) {
     return !args->causal || j - i <= args->offset;
 }
 
@@ -31,17 +31,17 @@ static double softmax(const clattn__oracle_attention_args *args, i64 i, double *
     i64 len_kv = args->k.size[2];
     double row_max = -INFINITY;
     for (i64 j = 0; j < len_kv; j++) {
-        if (is_live(args, i, j)) row_max = fmax(row_max, row[j]);
+        if (sees(args, i, j)) row_max = fmax(row_max, row[j]);
     }
     /* Any shift gives the same quotient; the maximum keeps exp from overflowing. Without a finite score none is needed. */
     double shift = row_max == -INFINITY ? 0 : row_max;
     double row_sum = 0;
     for (i64 j = 0; j < len_kv; j++) {
-        row[j] = is_live(args, i, j) ? exp(row[j] - shift) : 0;
+        row[j] = sees(args, i, j) ? exp(row[j] - shift) : 0;
         row_sum += row[j];
     }
     for (i64 j = 0; j < len_kv; j++) {
-        if (is_live(args, i, j) && row_sum != 0) row[j] /= row_sum;
+        if (sees(args, i, j) && row_sum != 0) row[j] /= row_sum;
     }
     return shift + log(row_sum);
 }
@@ -50,7 +50,7 @@ static void weigh_values(const clattn__oracle_attention_args *args, i64 b, i64 h
     for (i64 d = 0; d < args->v.size[3]; d++) {
         double sum = 0;
         for (i64 j = 0; j < args->v.size[2]; j++) {
-            if (is_live(args, i, j)) sum += weight[j] * clattn__get(&args->v, b, g, j, d);
+            if (sees(args, i, j)) sum += weight[j] * clattn__get(&args->v, b, g, j, d);
         }
         clattn__set(&args->out, b, h, i, d, sum);
     }

@@ -13,7 +13,7 @@
  * group = (b * heads_q + h) * ceil(len_q / TILE_Q) + tile of queries.
  * Private memory: (HEAD_DIM_MAX + VALUE_DIM_MAX) * TILE_Q + TILE_KV * LANES floats; of it only the dims in use are touched.
  *
- * Masks: a tile beyond the last live key of a block is not visited. In a tile where lanes differ, masked scores become -inf and
+ * Masks: of a tile, a block visits what any of its lanes looks at. In a tile where lanes differ, masked scores become -inf and
  * weigh 0; if a sum then is not finite, its rows are done again with the masked keys left out, for 0 * V may have been 0 * NaN.
  * The running maximum need not keep a NaN: 2^(NaN - max) is NaN and so are the lane's sum and output from there on.
  *
@@ -37,8 +37,9 @@ typedef struct block {
     vec row_max[VECTORS], row_sum[VECTORS]; /* of scores times log2(e) */
     vec shift[VECTORS];                     /* what this tile's exponents subtract: row_max, or 0 while that is -inf */
     vec rescale[VECTORS];                   /* 2^(old row_max - new) */
-    ivec live[VECTORS];                     /* the lane's live keys in this tile, counted from its first */
-    int keys;                               /* of this tile that any lane looks at */
+    ivec first[VECTORS], end[VECTORS];      /* the lane's live keys in this tile, counted from `start` */
+    i64 start;                              /* the first key of this tile that any lane looks at, */
+    int keys;                               /* and how many follow until the last such */
     int partial;                            /* whether some lane looks at fewer */
 } block;
 
@@ -54,19 +55,30 @@ INLINE void block_load(block *blk, float *qt, __global const float *q, const att
     }
 }
 
-/* Which keys of the tile from `start` the lanes look at. Live keys do not decrease with the query. */
-INLINE void block_mask(block *blk, const attention_params *p, i64 first, i64 start) {
-    i64 last = first + LANES < p->len_q ? first + LANES - 1 : p->len_q - 1;
-    i64 fewest = live_keys(p, first) - start, most = live_keys(p, last) - start;
-    blk->keys = (int)(most < 0 ? 0 : most < TILE_KV ? most : TILE_KV);
-    blk->partial = fewest < blk->keys;
+/* Which keys of the tile from `start` the lanes look at. */
+INLINE void block_mask(block *blk, const attention_params *p, i64 b, i64 first, i64 start) {
+    key_range any = range_in_tile(live_for_any(p, b, first, LANES), start, TILE_KV), all = live_for_all(p, b, first, LANES);
+    blk->start = start + any.first;
+    blk->keys = (int)(any.end - any.first);
+    blk->partial = all.first > blk->start || all.end < blk->start + blk->keys;
     if (!blk->partial) return;
-    i32 live[LANES];
+    i64 last = last_query(p, first, LANES);
+    i32 firsts[LANES], ends[LANES];
     for (int lane = 0; lane < LANES; lane++) {
-        i64 n = live_keys(p, first + lane < last ? first + lane : last) - start;
-        live[lane] = (i32)(n < 0 ? 0 : n < TILE_KV ? n : TILE_KV);
+        key_range live = live_range(p, b, first + lane < last ? first + lane : last);
+        live = range_in_tile(live, blk->start, blk->keys);
+        firsts[lane] = (i32)live.first;
+        ends[lane] = (i32)live.end;
     }
-    UNROLL for (int v = 0; v < VECTORS; v++) blk->live[v] = ivec_load(live + v * VECTOR_WIDTH);
+    UNROLL for (int v = 0; v < VECTORS; v++) {
+        blk->first[v] = ivec_load(firsts + v * VECTOR_WIDTH);
+        blk->end[v] = ivec_load(ends + v * VECTOR_WIDTH);
+    }
+}
+
+/* The lanes of vector v that look at key j of those visited. */
+INLINE ivec live_lanes(const block *blk, int v, int j) {
+    return (ivec_splat(j) >= blk->first[v]) & (ivec_splat(j) < blk->end[v]);
 }
 
 /* Scores of `rows` keys, and their maximum with what `top` holds. */
@@ -89,7 +101,7 @@ INLINE void block_scores(block *blk, __global const float *k, const attention_pa
         UNROLL for (int v = 0; v < VECTORS; v++) top[v] = blk->row_max[v];
         for (int j = 0; j < blk->keys; j++, s += LANES) {
             UNROLL for (int v = 0; v < VECTORS; v++) {
-                vec score = vec_select(ivec_splat(j) < blk->live[v], vec_load(s + v * VECTOR_WIDTH), vec_splat(-INFINITY));
+                vec score = vec_select(live_lanes(blk, v, j), vec_load(s + v * VECTOR_WIDTH), vec_splat(-INFINITY));
                 top[v] = vec_max(top[v], score);
                 vec_store(score, s + v * VECTOR_WIDTH);
             }
@@ -125,7 +137,7 @@ static void value_row_masked(const block *blk, __global const float *v_d, i64 st
         vec sum = blk->rescale[v] * vec_load(ot + v * VECTOR_WIDTH);
         for (int j = 0; j < blk->keys; j++) {
             vec next = sum + vec_splat(v_d[j * step]) * vec_load(weights + j * LANES + v * VECTOR_WIDTH);
-            sum = vec_select(ivec_splat(j) < blk->live[v], next, sum);
+            sum = vec_select(live_lanes(blk, v, j), next, sum);
         }
         vec_store(sum, ot + v * VECTOR_WIDTH);
     }
@@ -168,9 +180,9 @@ INLINE void block_store(const block *blk, const float *ot, __global float *out, 
     }
 }
 
-/* The queries from `first` on, TILE_Q at most, of one head. */
+/* The queries from `first` on, TILE_Q at most, of one head of batch member b. */
 INLINE void attend(__global const float *q, __global const float *k, __global const float *v, __global float *out,
-                   __global float *lse, const attention_params *p, i64 first) {
+                   __global float *lse, const attention_params *p, i64 b, i64 first) {
     vec qt_memory[TILE_Q / VECTOR_WIDTH * HEAD_DIM_MAX], ot_memory[TILE_Q / VECTOR_WIDTH * VALUE_DIM_MAX];
     vec s_memory[TILE_KV * VECTORS];
     float *qt = (float *)qt_memory, *ot = (float *)ot_memory, *s = (float *)s_memory;
@@ -180,15 +192,15 @@ INLINE void attend(__global const float *q, __global const float *k, __global co
 
     for (int n = 0; n < count; n++) block_load(&blocks[n], qt + n * LANES * p->head_dim, q, p, first + n * LANES);
     for (int n = 0; n < count * LANES * p->value_dim; n += VECTOR_WIDTH) vec_store(vec_splat(0.0f), ot + n);
-    i64 end = live_keys(p, first + queries - 1);
-    for (i64 start = 0; start < end; start += TILE_KV) {
+    key_range live = live_for_any(p, b, first, queries);
+    for (i64 start = live.first / TILE_KV * TILE_KV; start < live.end; start += TILE_KV) {
         for (int n = 0; n < count; n++) {
             block *blk = &blocks[n];
-            block_mask(blk, p, first + n * LANES, start);
+            block_mask(blk, p, b, first + n * LANES, start);
             if (blk->keys == 0) continue;
-            block_scores(blk, k + start * p->k.l, p, qt + n * LANES * p->head_dim, s);
+            block_scores(blk, k + blk->start * p->k.l, p, qt + n * LANES * p->head_dim, s);
             block_weights(blk, s);
-            block_values(blk, v + start * p->v.l, p, s, ot + n * LANES * p->value_dim);
+            block_values(blk, v + blk->start * p->v.l, p, s, ot + n * LANES * p->value_dim);
         }
     }
     for (int n = 0; n < count; n++) block_store(&blocks[n], ot + n * LANES * p->value_dim, out, lse, p, first + n * LANES);
@@ -202,6 +214,6 @@ __kernel GROUP_OF_ONE void attention(__global const float *restrict q, __global 
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         i64 b = group / tiles / p.heads_q, h = group / tiles % p.heads_q, g = h / (p.heads_q / p.heads_kv);
         attend(q + b * p.q.b + h * p.q.h, k + b * p.k.b + g * p.k.h, v + b * p.v.b + g * p.v.h, out + b * p.out.b + h * p.out.h,
-               lse + b * p.lse.b + h * p.lse.h, &p, group % tiles * TILE_Q);
+               lse + b * p.lse.b + h * p.lse.h, &p, b, group % tiles * TILE_Q);
     }
 }

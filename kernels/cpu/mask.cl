@@ -11,12 +11,13 @@
 #error "TILE_M: queries of a group"
 #endif
 
-INLINE void mask_row(__global const float *from, i64 from_step, __global float *to, i64 to_step, i64 live, i64 keys) {
+INLINE void mask_row(__global const float *from, i64 from_step, __global float *to, i64 to_step, key_range live, i64 keys) {
     i64 j = 0;
+    for (; j < live.first; j++) to[j * to_step] = -INFINITY;
     if (from_step == 1 && to_step == 1) {
-        for (; j + VECTOR_WIDTH <= live; j += VECTOR_WIDTH) vec_store(vec_load(from + j), to + j);
+        for (; j + VECTOR_WIDTH <= live.end; j += VECTOR_WIDTH) vec_store(vec_load(from + j), to + j);
     }
-    for (; j < live; j++) to[j * to_step] = from[j * from_step];
+    for (; j < live.end; j++) to[j * to_step] = from[j * from_step];
     for (; j < keys; j++) to[j * to_step] = -INFINITY;
 }
 
@@ -28,6 +29,6 @@ __kernel GROUP_OF_ONE void mask(__global const float *scores, __global float *we
         i64 end = first + TILE_M < p.len_q ? first + TILE_M : p.len_q;
         for (i64 i = first; i < end; i++)
             mask_row(scores + b * p.scores.b + h * p.scores.h + i * p.scores.l, p.scores.d,
-                     weights + b * p.weights.b + h * p.weights.h + i * p.weights.l, p.weights.d, live_keys(&p, i), p.len_kv);
+                     weights + b * p.weights.b + h * p.weights.h + i * p.weights.l, p.weights.d, live_range(&p, b, i), p.len_kv);
     }
 }

@@ -14,28 +14,38 @@
 #error "TILE_M: queries of a group"
 #endif
 
-/* Softmax of a row of n scores; returns its log-sum-exp. The maximum need not keep a NaN: exp(NaN - max) is NaN, and so is the
- * sum. */
-INLINE float softmax_row(__global const float *from, i64 from_step, __global float *to, i64 to_step, i64 n) {
+/* The scores from key j on; -infinity in the lanes of masked keys. */
+INLINE vec live_load(__global const float *row, i64 step, i64 j, key_range live) {
+    vec scores = row_load(row + j * step, step, live.end - j, -INFINITY);
+    if (j >= live.first) return scores;
+    float lanes[VECTOR_WIDTH];
+    vec_store(scores, lanes);
+    for (int lane = 0; lane < VECTOR_WIDTH && lane < live.first - j; lane++) lanes[lane] = -INFINITY;
+    return vec_load(lanes);
+}
+
+/* Softmax of a row's live scores, in vectors that begin at multiples of their width: what it writes into the first one's masked
+ * lanes is of no use. Returns the log-sum-exp. The maximum need not keep a NaN: exp(NaN - max) is NaN, and so is the sum. */
+INLINE float softmax_row(__global const float *from, i64 from_step, __global float *to, i64 to_step, key_range live) {
+    i64 first = live.first / VECTOR_WIDTH * VECTOR_WIDTH, end = live.end;
     float lanes[VECTOR_WIDTH], row_max = -INFINITY, row_sum = 0.0f;
     vec tops = vec_splat(-INFINITY), sums = vec_splat(0.0f);
-    for (i64 j = 0; j < n; j += VECTOR_WIDTH) tops = vec_max(tops, row_load(from + j * from_step, from_step, n - j, -INFINITY));
+    for (i64 j = first; j < end; j += VECTOR_WIDTH) tops = vec_max(tops, live_load(from, from_step, j, live));
     vec_store(tops, lanes);
     for (int lane = 0; lane < VECTOR_WIDTH; lane++) row_max = lanes[lane] > row_max ? lanes[lane] : row_max;
 
     vec shift = vec_splat(row_max == -INFINITY ? 0.0f : row_max);
-    for (i64 j = 0; j < n; j += VECTOR_WIDTH) {
-        vec score = row_load(from + j * from_step, from_step, n - j, -INFINITY);
-        vec weight = vec_exp(score - shift);
+    for (i64 j = first; j < end; j += VECTOR_WIDTH) {
+        vec weight = vec_exp(live_load(from, from_step, j, live) - shift);
         sums += weight;
-        row_store(to + j * to_step, to_step, n - j, weight);
+        row_store(to + j * to_step, to_step, end - j, weight);
     }
     vec_store(sums, lanes);
     for (int lane = 0; lane < VECTOR_WIDTH; lane++) row_sum += lanes[lane];
 
     vec factor = vec_splat(row_sum == 0.0f ? 1.0f : 1.0f / row_sum);
-    for (i64 j = 0; j < n; j += VECTOR_WIDTH)
-        row_store(to + j * to_step, to_step, n - j, factor * row_load(to + j * to_step, to_step, n - j, 0.0f));
+    for (i64 j = first; j < end; j += VECTOR_WIDTH)
+        row_store(to + j * to_step, to_step, end - j, factor * row_load(to + j * to_step, to_step, end - j, 0.0f));
     return row_max + log(row_sum);
 }
 
@@ -48,9 +58,10 @@ __kernel GROUP_OF_ONE void softmax(__global const float *scores, __global float 
         i64 end = first + TILE_M < p.len_q ? first + TILE_M : p.len_q;
         for (i64 i = first; i < end; i++) {
             __global float *row = weights + b * p.weights.b + h * p.weights.h + i * p.weights.l;
-            i64 live = live_keys(&p, i);
+            key_range live = live_range(&p, b, i);
             float sum = softmax_row(scores + b * p.scores.b + h * p.scores.h + i * p.scores.l, p.scores.d, row, p.weights.d, live);
-            for (i64 j = live; j < p.len_kv; j++) row[j * p.weights.d] = 0.0f;
+            for (i64 j = 0; j < live.first; j++) row[j * p.weights.d] = 0.0f;
+            for (i64 j = live.end; j < p.len_kv; j++) row[j * p.weights.d] = 0.0f;
             if (p.has_lse) lse[b * p.lse.b + h * p.lse.h + i * p.lse.l] = sum;
         }
     }

@@ -4,30 +4,37 @@
  *
  * group = ((b * heads_q + h) * ceil(len_q / TILE_M) + tile of queries) * ceil(value_dim / TILE_N) + tile of value dims.
  * Value dims lie in lanes: TILE_K rows of V are packed at a time and serve the tile's queries, whose weights are broadcast
- * (tile.h). Which keys are live is asked of the mask, not of the weights: 0 * NaN must not happen. Live keys do not decrease
- * with the query, so a block of rows goes up to its first row's last live key and each row goes on alone.
+ * (tile.h). Which keys are live is asked of the mask, not of the weights: 0 * NaN must not happen. A
+ * block of rows goes together over the keys that are live for all of them, and each row alone over its others before and after.
  * Private memory: (TILE_K + TILE_M) * LANES floats.
  */
 #include "../mask.h"
 #include "tile.h"
 
-/* The live keys of query i within the panel of keys from `start`. */
-INLINE int live_in_panel(const attention_params *p, i64 i, i64 start) {
-    i64 live = live_keys(p, i) - start;
-    return (int)(live < 0 ? 0 : live < TILE_K ? live : TILE_K);
+/* One row's C += A panel over the keys [from, to) of the panel. */
+INLINE void multiply_row(float *c, __global const float *a, i64 a_step, const float *panel, i64 from, i64 to) {
+    if (from < to) tile_multiply_rows(1, c, a + from * a_step, 0, a_step, panel + from * LANES, to - from);
 }
 
-INLINE void multiply_tile(float *c, __global const float *weights, const attention_params *p, i64 first, int rows,
+/* The panel holds the keys from `start` on. */
+INLINE void multiply_tile(float *c, __global const float *weights, const attention_params *p, i64 b, i64 first, int rows,
                           const float *panel, i64 start) {
     i64 a_row = p->weights.l, a_step = p->weights.d;
     for (int r = 0; r < rows; r += ROWS) {
-        int block = rows - r < ROWS ? rows - r : ROWS, common = live_in_panel(p, first + r, start);
-        tile_multiply_rows(block, c + r * LANES, weights + r * a_row, a_row, a_step, panel, common);
-        for (int n = r + 1; n < r + block; n++) {
-            int more = live_in_panel(p, first + n, start) - common;
-            if (more > 0)
-                tile_multiply_rows(1, c + n * LANES, weights + n * a_row + common * a_step, a_row, a_step, panel + common * LANES,
-                                   more);
+        int block = rows - r < ROWS ? rows - r : ROWS;
+        key_range any = range_in_tile(live_for_any(p, b, first + r, block), start, TILE_K);
+        key_range all = range_in_tile(live_for_all(p, b, first + r, block), start, TILE_K);
+        if (all.end < all.first) all.end = all.first;
+        for (int n = r; n < r + block && any.first < all.first; n++) {
+            key_range live = range_in_tile(live_range(p, b, first + n), start, all.first);
+            multiply_row(c + n * LANES, weights + n * a_row, a_step, panel, live.first, live.end);
+        }
+        if (all.first < all.end)
+            tile_multiply_rows(block, c + r * LANES, weights + r * a_row + all.first * a_step, a_row, a_step,
+                               panel + all.first * LANES, all.end - all.first);
+        for (int n = r; n < r + block && all.end < any.end; n++) {
+            key_range live = range_in_tile(live_range(p, b, first + n), start + all.end, TILE_K - all.end);
+            multiply_row(c + n * LANES, weights + n * a_row, a_step, panel, all.end + live.first, all.end + live.end);
         }
     }
 }
@@ -43,15 +50,15 @@ __kernel GROUP_OF_ONE void weighted_values(__global const float *weights, __glob
         i64 b = bh / p.heads_q, h = bh % p.heads_q, g = h / (p.heads_q / p.heads_kv);
         i64 end = d + TILE_N < p.value_dim ? d + TILE_N : p.value_dim;
         int rows = (int)(p.len_q - i < TILE_M ? p.len_q - i : TILE_M);
-        i64 keys = live_keys(&p, i + rows - 1);
+        key_range live = live_for_any(&p, b, i, rows);
         for (; d < end; d += LANES) {
             int lanes = (int)(end - d < LANES ? end - d : LANES);
             tile_clear(c, rows);
-            for (i64 j = 0; j < keys; j += TILE_K) {
-                int depth = (int)(keys - j < TILE_K ? keys - j : TILE_K);
+            for (i64 j = live.first / TILE_K * TILE_K; j < live.end; j += TILE_K) {
+                int depth = (int)(live.end - j < TILE_K ? live.end - j : TILE_K);
                 panel_pack(panel, v + b * p.v.b + g * p.v.h + j * p.v.l + d * p.v.d, p.v.l, p.v.d, depth, lanes);
-                multiply_tile(c, weights + b * p.weights.b + h * p.weights.h + i * p.weights.l + j * p.weights.d, &p, i, rows,
-                              panel, j);
+                multiply_tile(c, weights + b * p.weights.b + h * p.weights.h + i * p.weights.l + j * p.weights.d, &p, b, i,
+                              rows, panel, j);
             }
             __global float *row = out + b * p.out.b + h * p.out.h + i * p.out.l + d * p.out.d;
             for (int r = 0; r < rows; r++) lanes_store(row + r * p.out.l, p.out.d, c + r * LANES, 1.0f, lanes);

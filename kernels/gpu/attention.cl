@@ -26,8 +26,7 @@
 #define TILE_N TILE_KV
 #define MOST_SLOTS MAX(MAX(TILE_SLOTS(TILE_Q, TILE_K), TILE_SLOTS(TILE_KV, TILE_K)), TILE_SLOTS(VALUE_DIM_MAX, TILE_J))
 #define MOST_COLUMNS MAX(TILE_COLUMNS(TILE_KV), TILE_COLUMNS(VALUE_DIM_MAX))
-#include "heads.h"
-#include "tile.h"
+#include "masked.h"
 
 #define KEY_VECTORS TILE_COLUMNS(TILE_KV)
 #define VALUE_VECTORS TILE_COLUMNS(VALUE_DIM_MAX)
@@ -48,21 +47,17 @@ typedef struct rows_state {
     float sum[REG_M];                  /* of this item's columns' weights so far */
 } rows_state;
 
-/* live[r]: how many keys of the tile at j row r may look at. */
-INLINE void live_of_rows(const attention_params *p, int *live, i64 i, i64 j) {
-    UNROLL for (int r = 0; r < REG_M; r++) live[r] = clamp_to_tile(live_keys(p, i + item_row() + r) - j, TILE_KV);
-}
-
 INLINE void scale_scores(float4 *scores, float scale) {
     UNROLL for (int n = 0; n < REG_M * KEY_VECTORS; n++) scores[n] *= scale;
 }
 
-INLINE void mask_scores(float4 *scores, const int *live) {
+INLINE void mask_scores(float4 *scores, const row_ranges *live) {
     UNROLL for (int c = 0; c < KEY_VECTORS; c++) {
         const int4 key = 4 * (c * ACROSS + item_column()) + (int4)(0, 1, 2, 3);
         UNROLL for (int r = 0; r < REG_M; r++) {
             const int n = r * KEY_VECTORS + c;
-            scores[n] = select((float4)(-INFINITY), scores[n], key < (int4)(live[r]));
+            const int4 is_in = (key >= (int4)(live->first[r])) & (key < (int4)(live->end[r]));
+            scores[n] = select((float4)(-INFINITY), scores[n], is_in);
         }
     }
 }
@@ -131,18 +126,21 @@ INLINE void store_weights(local float4 *tile, const float4 *weights) {
     }
 }
 
-/* acc += weights * values over the first `keys` of the tile; `live` is NULL where all rows may look at all of them. */
+/* acc += weights * values over the first `keys` of the tile; where `masked`, a row uses those of its `live` range only. */
 INLINE void add_values(float4 *acc, const local float4 *weights, local float4 *buffer, operand values, int keys,
-                       const int *live, bool masked) {
+                       const row_ranges *live, bool masked) {
     float slots[TILE_SLOTS(VALUE_DIM_MAX, TILE_J)];
     for (int j = 0; j < keys + TILE_J; j += TILE_J) {
         if (j < keys) tile_fetch(slots, values, j, keys - j, VALUE_DIM_MAX, TILE_J);
         if (j > 0) {
             const local float4 *lines = weights + (j - TILE_J) * TILE_LINE(TILE_Q) / 4;
             if (masked) {
-                int left[REG_M];
-                UNROLL for (int r = 0; r < REG_M; r++) left[r] = live[r] - (j - TILE_J);
-                tile_multiply_live(acc, lines, buffer, VALUE_DIM_MAX, TILE_J, left);
+                row_ranges left;
+                UNROLL for (int r = 0; r < REG_M; r++) {
+                    left.first[r] = live->first[r] - (j - TILE_J);
+                    left.end[r] = live->end[r] - (j - TILE_J);
+                }
+                tile_multiply_live(acc, lines, buffer, VALUE_DIM_MAX, TILE_J, &left);
             } else {
                 tile_multiply(acc, lines, buffer, VALUE_DIM_MAX, TILE_J);
             }
@@ -199,7 +197,7 @@ KERNEL void attention(const global float *q, const global float *k, const global
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         const i64 i = (tiles_i - 1 - group % tiles_i) * TILE_Q;
         const head at = head_at(&p, group / tiles_i);
-        const i64 end = live_keys_of_tile(&p, i, TILE_Q), whole = live_keys(&p, i);
+        const key_range any = live_for_any(&p, at.b, i, TILE_Q), all = live_for_all(&p, at.b, i, TILE_Q);
         const operand queries = operand_of(q + offset_of(p.q, at.b, at.h, i, 0), p.q.l, p.q.d, p.len_q - i, true);
         rows_state rows;
         clear(rows.acc, REG_M * VALUE_VECTORS);
@@ -207,19 +205,18 @@ KERNEL void attention(const global float *q, const global float *k, const global
             rows.max[r] = -INFINITY;
             rows.sum[r] = 0.0f;
         }
-        for (i64 j = 0; j < end; j += TILE_KV) {
-            const operand keys = operand_of(k + offset_of(p.k, at.b, at.g, j, 0), p.k.l, p.k.d, end - j, true);
+        for (i64 j = any.first / TILE_KV * TILE_KV; j < any.end; j += TILE_KV) {
+            const operand keys = operand_of(k + offset_of(p.k, at.b, at.g, j, 0), p.k.l, p.k.d, any.end - j, true);
             const operand values = operand_of(v + offset_of(p.v, at.b, at.g, j, 0), p.v.d, p.v.l, p.value_dim, false);
-            const int count = clamp_to_tile(end - j, TILE_KV);
+            const int count = clamp_to_tile(any.end - j, TILE_KV);
             float4 scores[REG_M * KEY_VECTORS];
-            int live[REG_M];
             product(scores, buffer, buffer + Q_VECTORS, queries, keys, p.head_dim);
             scale_scores(scores, p.scale);
-            live_of_rows(&p, live, i, j);
-            if (j + TILE_KV > whole) mask_scores(scores, live);
+            const row_ranges live = live_of_rows(&p, at.b, i, j, TILE_KV);
+            if (j < all.first || j + TILE_KV > all.end) mask_scores(scores, &live);
             weigh(place, &rows, scores);
             store_weights(weights, scores);
-            add_values(rows.acc, weights, buffer, values, count, live, j + count > whole);
+            add_values(rows.acc, weights, buffer, values, count, &live, j < all.first || j + count > all.end);
         }
         write_rows(&p, place, out, lse, at, i, &rows);
     }

@@ -25,9 +25,9 @@ KERNEL void mask(const global float *scores, global float *weights, const attent
         const i64 i = group % tiles_i * TILE_M + row;
         const head at = head_at(&p, group / tiles_i);
         if (i >= p.len_q) continue;
-        const i64 live = live_keys(&p, i);
+        const key_range live = live_range(&p, at.b, i);
         const global float *from = scores + offset_of(p.scores, at.b, at.h, i, 0);
         global float *to = weights + offset_of(p.weights, at.b, at.h, i, 0);
-        for (i64 j = lane; j < p.len_kv; j += LANES) to[j * p.weights.d] = j < live ? from[j * p.scores.d] : -INFINITY;
+        for (i64 j = lane; j < p.len_kv; j += LANES) to[j * p.weights.d] = is_live(live, j) ? from[j * p.scores.d] : -INFINITY;
     }
 }

@@ -32,9 +32,12 @@ INLINE exp_sum join(exp_sum a, exp_sum b) {
     return both;
 }
 
-INLINE exp_sum sum_of_lane(const global float *from, i64 stride, i64 count, int lane) {
+/* The lane's first key from `key` on. */
+INLINE i64 lane_from(i64 key, int lane) { return (key + LANES - 1 - lane) / LANES * LANES + lane; }
+
+INLINE exp_sum sum_of_lane(const global float *from, i64 stride, key_range live, int lane) {
     exp_sum total = {-INFINITY, 0.0f};
-    for (i64 j = lane; j < count; j += LANES) {
+    for (i64 j = lane_from(live.first, lane); j < live.end; j += LANES) {
         const exp_sum one = {from[j * stride], 1.0f};
         total = join(total, one);
     }
@@ -63,14 +66,16 @@ KERNEL void softmax(const global float *scores, global float *weights, global fl
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         const i64 i = group % tiles_i * TILE_M + row;
         const head at = head_at(&p, group / tiles_i);
-        const i64 count = i < p.len_q ? live_keys(&p, i) : 0;
+        const key_range none = {0, 0}, live = i < p.len_q ? live_range(&p, at.b, i) : none;
         const global float *from = scores + offset_of(p.scores, at.b, at.h, i, 0);
         global float *to = weights + offset_of(p.weights, at.b, at.h, i, 0);
 
-        const exp_sum total = sum_of_row(sums, sum_of_lane(from, p.scores.d, count, lane), lane);
+        const exp_sum total = sum_of_row(sums, sum_of_lane(from, p.scores.d, live, lane), lane);
         const float scale = total.sum == 0.0f ? 0.0f : 1.0f / total.sum;
-        for (i64 j = lane; j < count; j += LANES) to[j * p.weights.d] = exp(from[j * p.scores.d] - pivot(total.max)) * scale;
-        for (i64 j = count + lane; j < p.len_kv && i < p.len_q; j += LANES) to[j * p.weights.d] = 0.0f;
+        for (i64 j = lane_from(live.first, lane); j < live.end; j += LANES)
+            to[j * p.weights.d] = exp(from[j * p.scores.d] - pivot(total.max)) * scale;
+        for (i64 j = lane; j < live.first; j += LANES) to[j * p.weights.d] = 0.0f;
+        for (i64 j = live.end + lane; j < p.len_kv && i < p.len_q; j += LANES) to[j * p.weights.d] = 0.0f;
         if (p.has_lse && lane == 0 && i < p.len_q) lse[offset_of(p.lse, at.b, at.h, i, 0)] = total.max + log(total.sum);
         barrier(CLK_LOCAL_MEM_FENCE); /* before the next row's sums */
     }

@@ -176,21 +176,6 @@ INLINE void tile_multiply(float4 *acc, const local float4 *a, const local float4
     }
 }
 
-/* tile_multiply where row r ends before k = live[r]. A dead product is left out, not multiplied by 0: B may be NaN there. */
-INLINE void tile_multiply_live(float4 *acc, const local float4 *a, const local float4 *b, int columns, int depth,
-                               const int *live) {
-    const int vectors = TILE_COLUMNS(columns);
-    for (int k = 0; k < depth; k++) {
-        float a_k[REG_M];
-        read_rows(a_k, a, k);
-        EACH(c, vectors, MOST_COLUMNS) {
-            const float4 b_k = b[k * TILE_LINE(columns) / 4 + c * ACROSS + item_column()];
-            UNROLL for (int r = 0; r < REG_M; r++)
-                if (k < live[r]) acc[r * vectors + c] += a_k[r] * b_k;
-        }
-    }
-}
-
 INLINE void clear(float4 *acc, int count) {
     EACH(n, count, REG_M *MOST_COLUMNS) acc[n] = 0.0f;
 }

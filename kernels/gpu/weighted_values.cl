@@ -11,34 +11,33 @@
  * Local memory    (TILE_M + 4 + TILE_N + 4) * TILE_K floats
  * Work-group      WORK_GROUP, a power of two
  */
-#include "heads.h"
-#include "tile.h"
+#include "masked.h"
 
 #define VECTORS TILE_COLUMNS(TILE_N)
 
 /* tile_product of the chunk at key j, whose lines some rows may not use. */
-INLINE void multiply_masked(const attention_params *p, float4 *acc, const local float4 *tile_w, const local float4 *tile_v, i64 i,
-                            i64 j) {
-    int live[REG_M];
-    UNROLL for (int r = 0; r < REG_M; r++) live[r] = clamp_to_tile(live_keys(p, i + item_row() + r) - j, TILE_K);
-    tile_multiply_live(acc, tile_w, tile_v, TILE_N, TILE_K, live);
+INLINE void multiply_masked(const attention_params *p, float4 *acc, const local float4 *tile_w, const local float4 *tile_v, i64 b,
+                            i64 i, i64 j) {
+    const row_ranges live = live_of_rows(p, b, i, j, TILE_K);
+    tile_multiply_live(acc, tile_w, tile_v, TILE_N, TILE_K, &live);
 }
 
 /* acc = the tile from query i on; the structure of `product`, in the order of j. */
 INLINE void masked_product(const attention_params *p, float4 *acc, local float4 *tile_w, local float4 *tile_v, operand weights,
-                           operand values, i64 i) {
+                           operand values, i64 b, i64 i) {
     float slots_w[TILE_SLOTS(TILE_M, TILE_K)], slots_v[TILE_SLOTS(TILE_N, TILE_K)];
-    const i64 end = live_keys_of_tile(p, i, TILE_M), whole = live_keys(p, i);
+    const key_range any = live_for_any(p, b, i, TILE_M), all = live_for_all(p, b, i, TILE_M);
+    const i64 start = any.first / TILE_K * TILE_K;
     clear(acc, REG_M * VECTORS);
-    for (i64 j = 0; j < end + TILE_K; j += TILE_K) {
-        const bool more = j < end;
+    for (i64 j = start; j < any.end + TILE_K; j += TILE_K) {
+        const bool more = j < any.end;
         if (more) {
-            tile_fetch(slots_w, weights, j, end - j, TILE_M, TILE_K);
-            tile_fetch(slots_v, values, j, end - j, TILE_N, TILE_K);
+            tile_fetch(slots_w, weights, j, any.end - j, TILE_M, TILE_K);
+            tile_fetch(slots_v, values, j, any.end - j, TILE_N, TILE_K);
         }
-        if (j > whole)
-            multiply_masked(p, acc, tile_w, tile_v, i, j - TILE_K);
-        else if (j > 0)
+        if (j > start && (j > all.end || j - TILE_K < all.first))
+            multiply_masked(p, acc, tile_w, tile_v, b, i, j - TILE_K);
+        else if (j > start)
             tile_multiply(acc, tile_w, tile_v, TILE_N, TILE_K);
         barrier(CLK_LOCAL_MEM_FENCE);
         if (more) {
@@ -73,7 +72,7 @@ KERNEL void weighted_values(const global float *weights, const global float *v, 
         const head at = head_at(&p, group / tiles_d / tiles_i);
         const operand rows = operand_of(weights + offset_of(p.weights, at.b, at.h, i, 0), p.weights.l, p.weights.d, p.len_q - i, true);
         const operand columns = operand_of(v + offset_of(p.v, at.b, at.g, 0, d), p.v.d, p.v.l, p.value_dim - d, false);
-        masked_product(&p, acc, tile_w, tile_v, rows, columns, i);
+        masked_product(&p, acc, tile_w, tile_v, rows, columns, at.b, i);
         write_out(&p, out, at, i, d, acc);
     }
 }
