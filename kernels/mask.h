@@ -2,12 +2,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The keys of a query are a range. Neither end of it falls as the query rises, so that some queries in a row look, together, at no
- * more than from the first one's first key to the last one's end, and each of them at all between the last one's first key and the
- * first one's end.
+ * The keys of a query are a range. Neither end of it falls as the query rises, so that some queries in a row look, together, at
+ * no more than from the first one's first key to the last one's end, and each of them at all between the last one's first key
+ * and the first one's end.
  *
- * A kernel that walks tiles of keys has them begin at multiples of the tile, never at the first live key: the order of a sum then
- * does not depend on the mask.
+ * A kernel that walks tiles of keys has them begin at multiples of the tile, never at the first live key: the order of a sum
+ * then does not depend on the mask.
  */
 #ifndef CLATTN_KERNELS_MASK_H
 #define CLATTN_KERNELS_MASK_H
@@ -48,7 +48,9 @@ static inline key_range range_in_tile(key_range range, i64 start, i64 extent) {
 }
 
 /* Of `rows` queries from i on, as far as they exist: the last. */
-static inline i64 last_query(const attention_params *p, i64 i, i64 rows) { return (rows < p->len_q - i ? i + rows : p->len_q) - 1; }
+static inline i64 last_query(const attention_params *p, i64 i, i64 rows) {
+    return (rows < p->len_q - i ? i + rows : p->len_q) - 1;
+}
 
 /* The keys that any of these queries may look at, and those that all of them may, of which there may be none: end <= first. */
 static inline key_range live_for_any(const attention_params *p, i64 b, i64 i, i64 rows) {

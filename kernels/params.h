@@ -34,8 +34,8 @@ typedef struct strides {
     i64 b, h, l, d;
 } strides;
 
-/* Which keys a query may look at (mask.h): query i stands at position i + offset, and sees the keys from position - left to position
- * + right. A bound of -1 is none; a causal mask is right = 0. */
+/* Which keys a query may look at (mask.h): query i stands at position i + offset, and sees the keys from position - left to
+ * position + right. A bound of -1 is none; a causal mask is right = 0. */
 typedef struct key_mask {
     i64 offset, left, right;
 } key_mask;

@@ -107,7 +107,10 @@ static double sum_of_bounds(const attention_params *p, bool end) {
 
 double clattn__attention_visible_pairs(const clattn_attention_desc *desc) {
     const attention_params p = {
-        .len_q = desc->q.size[2], .len_kv = desc->k.size[2], .mask = key_mask_of(desc->causal, desc->offset)};
+        .len_q = desc->q.size[2],
+        .len_kv = desc->k.size[2],
+        .mask = key_mask_of(desc->causal, desc->offset),
+    };
     if (p.len_q == 0) return 0;
     return (double)desc->q.size[0] * (double)desc->q.size[1] * (sum_of_bounds(&p, true) - sum_of_bounds(&p, false));
 }

@@ -39,7 +39,7 @@ typedef struct block {
     vec rescale[VECTORS];                   /* 2^(old row_max - new) */
     ivec first[VECTORS], end[VECTORS];      /* the lane's live keys in this tile, counted from `start` */
     i64 start;                              /* the first key of this tile that any lane looks at, */
-    int keys;                               /* and how many follow until the last such */
+    int keys;                               /* and how many from there until the last such */
     int partial;                            /* whether some lane looks at fewer */
 } block;
 

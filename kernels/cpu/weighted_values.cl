@@ -4,8 +4,8 @@
  *
  * group = ((b * heads_q + h) * ceil(len_q / TILE_M) + tile of queries) * ceil(value_dim / TILE_N) + tile of value dims.
  * Value dims lie in lanes: TILE_K rows of V are packed at a time and serve the tile's queries, whose weights are broadcast
- * (tile.h). Which keys are live is asked of the mask, not of the weights: 0 * NaN must not happen. A
- * block of rows goes together over the keys that are live for all of them, and each row alone over its others before and after.
+ * (tile.h). Which keys are live is asked of the mask, not of the weights: 0 * NaN must not happen. A block of rows
+ * goes together over the keys that are live for all of them, and each row alone over its others before and after.
  * Private memory: (TILE_K + TILE_M) * LANES floats.
  */
 #include "../mask.h"
