@@ -19,7 +19,8 @@ static const cli_option options[] = {
     {"kv-heads", "N", "key and value heads; as many by default", CLI_INTEGER, offsetof(bench_args, kv_heads), SIZE},
     {"head-dim", "N", "width of a head (64); d_model is heads times this", CLI_INTEGER, offsetof(bench_args, head_dim), SIZE},
     {"value-dim", "N", "width of a head's values; as wide by default", CLI_INTEGER, offsetof(bench_args, value_dim), SIZE},
-    {"causal", "ALIGN", "top-left, bottom-right, past or an offset; no mask by default", CLI_ALIGN, offsetof(bench_args, causal)},
+    {"causal", "ALIGN", "top-left, bottom-right, past or an offset; no mask by default", CLI_ALIGN,
+     offsetof(bench_args, causal)},
     {"dtype", "f32", "numbers", CLI_CHOICE, offsetof(bench_args, dtype)},
     {"algorithm", "auto|staged|fused", "of attention; both by default", CLI_CHOICE, offsetof(bench_args, algorithm)},
     {"seed", "N", "of the random inputs (1)", CLI_INTEGER, offsetof(bench_args, seed), .minimum = 0, .maximum = 1LL << 52},
@@ -32,13 +33,13 @@ static const cli_option options[] = {
     {NULL},
 };
 
-#define DETAILS                                                                                                          \
-    "Without a job, attention is set beside the recurrence that it replaced: core against core, layer against layer, and the\n" \
-    "LSTM, over a sweep of lengths; then the same work on 1, 2, ... all units; then a verdict computed from the figures.\n"     \
-    "Jobs: attention, project, recurrence, limits, all. Two results: clattn bench compare A.json B.json.\n"
+static const char details[] =
+    "Without a job, attention is set beside the recurrence that it replaced: core against core, layer against layer, and the "
+    "LSTM, over a sweep of lengths; then the same work on 1, 2, ... all units; then a verdict computed from the figures.\n"
+    "Jobs: attention, project, recurrence, limits, all. Two results: clattn bench compare A.json B.json.\n";
 
 static const cli_command commands[] = {
-    [BENCH_JOB_MAIN] = {"bench", "attention beside the recurrence, measured on this machine", options, .details = DETAILS},
+    [BENCH_JOB_MAIN] = {"bench", "attention beside the recurrence, measured on this machine", options, .details = details},
     [BENCH_JOB_ATTENTION] = {"bench attention", "attention alone: full and causal, on one unit and on all", options},
     [BENCH_JOB_PROJECT] = {"bench project", "the projection of d_model by d_model, on one unit and on all", options},
     [BENCH_JOB_RECURRENCE] = {"bench recurrence", "the recurrences: loop and layer", options},
@@ -57,7 +58,8 @@ static bool read_job(bench_args *args, int argc, char **argv, int *exit_code) {
             args->job = job;
             return true;
         }
-    *exit_code = cli_fail("bench", CLI_USAGE, "%s is no job; it is attention, project, recurrence, limits, all or compare", argv[1]);
+    *exit_code =
+        cli_fail("bench", CLI_USAGE, "%s is no job; it is attention, project, recurrence, limits, all or compare", argv[1]);
     return false;
 }
 

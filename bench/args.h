@@ -31,6 +31,8 @@ bool bench_args_read(bench_args *, int argc, char **argv, int *exit_code);
 /* Whether stdout carries a file, and nothing else then. */
 bool bench_args_owns_stdout(const bench_args *);
 
-static inline int64_t bench_args_or(cli_integer option, int64_t value) { return option.given ? option.value : value; }
+static inline int64_t bench_args_or(cli_integer option, int64_t value) {
+    return option.given ? option.value : value;
+}
 
 #endif

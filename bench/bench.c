@@ -23,12 +23,9 @@ static bool run_all(bench_session *session, bench_error *error) {
 }
 
 static job_function *const jobs[] = {
-    [BENCH_JOB_MAIN] = bench_job_main,
-    [BENCH_JOB_ATTENTION] = bench_job_attention,
-    [BENCH_JOB_PROJECT] = bench_job_project,
-    [BENCH_JOB_RECURRENCE] = bench_job_recurrence,
-    [BENCH_JOB_LIMITS] = bench_job_limits,
-    [BENCH_JOB_ALL] = run_all,
+    [BENCH_JOB_MAIN] = bench_job_main,       [BENCH_JOB_ATTENTION] = bench_job_attention,
+    [BENCH_JOB_PROJECT] = bench_job_project, [BENCH_JOB_RECURRENCE] = bench_job_recurrence,
+    [BENCH_JOB_LIMITS] = bench_job_limits,   [BENCH_JOB_ALL] = run_all,
 };
 
 static bool write_files(const bench_session *session, output_set *files) {
@@ -48,10 +45,15 @@ static bool write_files(const bench_session *session, output_set *files) {
 
 static int present(const bench_session *session) {
     output_set files = {0};
+    if (session->records.count == 0)
+        return cli_fail("bench", CLI_FAILURE, "nothing could be measured:\n%s",
+                        session->remarks.data ? session->remarks.data : "");
     if (!write_files(session, &files)) return cli_fail("bench", CLI_FAILURE, "%s", files.error);
     if (!bench_args_owns_stdout(&session->args)) {
-        if (session->args.markdown) bench_print_markdown(stdout, session);
-        else bench_print_table(stdout, session);
+        if (session->args.markdown)
+            bench_print_markdown(stdout, session);
+        else
+            bench_print_table(stdout, session);
     } else if (session->failed && session->remarks.data) {
         fputs(session->remarks.data, stderr);
     }
@@ -64,7 +66,8 @@ static int run(const bench_args *args) {
     bench_error error;
     int code;
     if (args->json && json_missing()) return cli_fail("bench", CLI_USAGE, "%s", json_missing());
-    if (!bench_session_open(&session, args, &error)) code = cli_fail("bench", CLI_USAGE, "%s", error.text);
+    if (!bench_session_open(&session, args, &error))
+        code = cli_fail("bench", CLI_USAGE, "%s", error.text);
     else if (!jobs[args->job](&session, &error)) {
         bench_session_progress(&session, "%s", "");
         code = cli_fail("bench", CLI_FAILURE, "%s", error.text);

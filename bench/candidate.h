@@ -30,16 +30,16 @@ struct bench_candidate {
     bench_problem *problem; /* NULL: a limit */
     const char *contrast;   /* see fields.def */
     char path[64], algorithm[32], row[160], verified[128], note[256];
-    double flops, bytes; /* 0: does not apply */
+    double flops, bytes;                                /* 0: does not apply */
     int64_t launches, dependent_steps, workspace_bytes; /* -1: unknown */
-    int64_t tile; /* queries a tile, 0: unknown */
+    int64_t tile;                                       /* queries a tile, 0: unknown */
     void *state;
 };
 
 /* A plan of clattn for the problem on a device. */
 bool bench_candidate_plan(bench_candidate *, bench_device *, bench_problem *, bench_variant, bench_error *);
-/* Attention by two cblas_sgemm and a softmax between them, on host memory: a head's whole score matrix at once, or blocks of rows
- * that stay in cache; heads and blocks over the threads. Projections: one cblas_sgemm with OpenBLAS's threads. */
+/* Attention by two cblas_sgemm and a softmax between them, on host memory: a head's whole score matrix at once, or blocks of
+ * rows that stay in cache; heads and blocks over the threads. Projections: one cblas_sgemm with OpenBLAS's threads. */
 typedef enum bench_openblas_kind { BENCH_OPENBLAS_WHOLE, BENCH_OPENBLAS_ROW_BLOCKED } bench_openblas_kind;
 bool bench_candidate_openblas(bench_candidate *, bench_device *, bench_problem *, bench_openblas_kind, bench_error *);
 /* Attention by CLBlast's GEMM and clattn's mask and softmax kernels, on the same OpenCL device. */

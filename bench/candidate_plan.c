@@ -35,7 +35,9 @@ static bool run(bench_candidate *candidate, bench_time *time, bench_error *error
     return bench_fail(error, "%s", text);
 }
 
-static void release(bench_candidate *candidate) { clattn_plan_destroy(candidate->state); }
+static void release(bench_candidate *candidate) {
+    clattn_plan_destroy(candidate->state);
+}
 
 static const bench_candidate_class host_plan = {.run = run, .release = release};
 

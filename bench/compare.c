@@ -33,7 +33,9 @@ static double noise_of(const bench_record *record) {
     return bench_real(record, BENCH_IQR) / bench_real(record, BENCH_MS_MEDIAN);
 }
 
-static double difference(double x, double y) { return fmax(x, y) / fmin(x, y) - 1; }
+static double difference(double x, double y) {
+    return fmax(x, y) / fmin(x, y) - 1;
+}
 
 bench_change bench_change_of(const bench_record *a, const bench_record *b, double drift) {
     const double before = cost_of(a), after = cost_of(b), doubt = drift + noise_of(a) + noise_of(b);
@@ -55,7 +57,9 @@ static const bench_record *find(const bench_records *records, const bench_record
     return NULL;
 }
 
-static bool is_timed(const bench_record *record) { return isfinite(bench_real(record, BENCH_MS_MEDIAN)); }
+static bool is_timed(const bench_record *record) {
+    return isfinite(bench_real(record, BENCH_MS_MEDIAN));
+}
 
 double bench_drift(const bench_records *a, const bench_records *b) {
     double *drifts = malloc((a->count + 1) * sizeof *drifts);
@@ -73,10 +77,10 @@ double bench_drift(const bench_records *a, const bench_records *b) {
 }
 
 static void print_line(const bench_record *a, const bench_record *b, bench_change change) {
-    printf("%-8s %-9s %-34.34s %6lld %4lld %-4s %10.4g %10.4g %6.2fx  %s\n", bench_text(a, BENCH_CONTRAST), bench_text(a, BENCH_OP),
-           bench_text(a, BENCH_PATH), (long long)bench_count(a, BENCH_LEN_Q), (long long)bench_count(a, BENCH_THREADS),
-           bench_text(a, BENCH_CACHE_STATE), bench_real(a, BENCH_MS_MEDIAN), bench_real(b, BENCH_MS_MEDIAN),
-           cost_of(a) / cost_of(b), bench_change_name(change));
+    printf("%-8s %-9s %-34.34s %6lld %4lld %-4s %10.4g %10.4g %6.2fx  %s\n", bench_text(a, BENCH_CONTRAST),
+           bench_text(a, BENCH_OP), bench_text(a, BENCH_PATH), (long long)bench_count(a, BENCH_LEN_Q),
+           (long long)bench_count(a, BENCH_THREADS), bench_text(a, BENCH_CACHE_STATE), bench_real(a, BENCH_MS_MEDIAN),
+           bench_real(b, BENCH_MS_MEDIAN), cost_of(a) / cost_of(b), bench_change_name(change));
 }
 
 static void warn_if_different(const bench_records *a, const bench_records *b, bench_field field) {
@@ -89,8 +93,8 @@ static int compare(const bench_records *a, const bench_records *b) {
     for (size_t i = 0; i < sizeof context / sizeof *context; i++) warn_if_different(a, b, context[i]);
     double drift = bench_drift(a, b);
     printf("the machine itself moved by %.1f %% between the runs (its measured limits)\n", drift * 100);
-    printf("%-8s %-9s %-34s %6s %4s %-4s %10s %10s %7s\n", "contrast", "op", "path", "length", "unit", "", "ms before", "ms after",
-           "speed");
+    printf("%-8s %-9s %-34s %6s %4s %-4s %10s %10s %7s\n", "contrast", "op", "path", "length", "unit", "", "ms before",
+           "ms after", "speed");
     size_t counts[4] = {0}, matched = 0;
     for (size_t i = 0; i < a->count; i++) {
         const bench_record *other = find(b, &a->items[i]);
@@ -110,8 +114,13 @@ static int compare(const bench_records *a, const bench_records *b) {
 int bench_compare_main(int argc, char **argv) {
     static const cli_option options[] = {{NULL}};
     static const cli_command command = {
-        "bench compare", "two results of `clattn bench --json` beside one another", options, "A.json B.json", 2,
-        "Every record that both hold is the same, faster, slower, or unclear: a change is claimed when the medians differ by more\n"
+        "bench compare",
+        "two results of `clattn bench --json` beside one another",
+        options,
+        "A.json B.json",
+        2,
+        "Every record that both hold is the same, faster, slower, or unclear: a change is claimed when the medians differ by "
+        "more\n"
         "than 5 %, than both runs' noise and than the machine's own drift, and the minima moved the same way.\n"};
     bench_records files[2] = {{0}, {0}};
     bench_error error;
@@ -120,7 +129,8 @@ int bench_compare_main(int argc, char **argv) {
     if (first < 0) return code;
     if (!bench_json_read(argv[first], &files[0], &error) || !bench_json_read(argv[first + 1], &files[1], &error))
         code = cli_fail("bench compare", CLI_USAGE, "%s", error.text);
-    else code = compare(&files[0], &files[1]);
+    else
+        code = compare(&files[0], &files[1]);
     bench_records_free(&files[0]);
     bench_records_free(&files[1]);
     return code;

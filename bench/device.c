@@ -47,8 +47,10 @@ bool bench_device_open(bench_device *device, const char *name, int units, bench_
     bench_pin_widen(&saved); /* OpenCL's threads inherit what this one may use */
     bool right = open_context(device, name, 0, error);
     if (right) keep_suffix(&device->info, name);
-    if (right && strncmp(device->info.id, "opencl:", 7) == 0) right = bench_opencl_open(device, units, error);
-    else if (right) right = take_threads(device, units, error);
+    if (right && strncmp(device->info.id, "opencl:", 7) == 0)
+        right = bench_opencl_open(device, units, error);
+    else if (right)
+        right = take_threads(device, units, error);
     bench_pin_restore(&saved);
     if (!right) bench_device_close(device);
     return right;

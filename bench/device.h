@@ -12,9 +12,9 @@
 typedef struct bench_device {
     clattn_context *context;
     clattn_device_info info;
-    int units;     /* native threads, or compute units (work-groups in flight where a device cannot be partitioned) */
-    int all_units; /* what there is */
-    const char *unit_name; /* "thread", "compute unit", "work-group" */
+    int units;               /* native threads, or compute units (work-groups in flight where a device cannot be partitioned) */
+    int all_units;           /* what there is */
+    const char *unit_name;   /* "thread", "compute unit", "work-group" */
     struct bench_opencl *cl; /* our own context, queue and device; NULL: host memory */
     const bench_isa *isa;    /* host memory: the level that the limits are measured at */
     double best_gflops;      /* multiply-adds: the best seen in this run */

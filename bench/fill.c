@@ -7,13 +7,17 @@
 #include "commit.h"
 
 static void set_text_or(bench_record *record, bench_field field, const char *text, const char *reason) {
-    if (text[0]) bench_set_text(record, field, text);
-    else bench_set_unknown(record, field, reason);
+    if (text[0])
+        bench_set_text(record, field, text);
+    else
+        bench_set_unknown(record, field, reason);
 }
 
 static void set_count_or(bench_record *record, bench_field field, int64_t count, const char *reason) {
-    if (count >= 0) bench_set_count(record, field, count);
-    else bench_set_unknown(record, field, reason);
+    if (count >= 0)
+        bench_set_count(record, field, count);
+    else
+        bench_set_unknown(record, field, reason);
 }
 
 static void fill_origin(bench_record *record, const bench_session *session, const bench_device *device) {
@@ -28,16 +32,21 @@ static void fill_origin(bench_record *record, const bench_session *session, cons
     bench_set_count(record, BENCH_SEED, (int64_t)session->seed);
     bench_set_text(record, BENCH_VERSION, clattn_version());
     set_text_or(record, BENCH_COMMIT, CLATTN_BENCH_COMMIT, "not built from a git checkout");
-    if (CLATTN_BENCH_COMMIT[0]) bench_set_flag(record, BENCH_DIRTY, CLATTN_BENCH_DIRTY);
-    else bench_set_unknown(record, BENCH_DIRTY, "not built from a git checkout");
+    if (CLATTN_BENCH_COMMIT[0])
+        bench_set_flag(record, BENCH_DIRTY, CLATTN_BENCH_DIRTY);
+    else
+        bench_set_unknown(record, BENCH_DIRTY, "not built from a git checkout");
 }
 
 static void fill_causal(bench_record *record, const bench_shape *shape) {
     static const char *const names[] = {"top-left", "bottom-right", "past"};
     char text[32];
-    if (!shape->causal) snprintf(text, sizeof text, "none");
-    else if (shape->align == CLATTN_ALIGN_OFFSET) snprintf(text, sizeof text, "%lld", (long long)shape->offset);
-    else snprintf(text, sizeof text, "%s", names[shape->align]);
+    if (!shape->causal)
+        snprintf(text, sizeof text, "none");
+    else if (shape->align == CLATTN_ALIGN_OFFSET)
+        snprintf(text, sizeof text, "%lld", (long long)shape->offset);
+    else
+        snprintf(text, sizeof text, "%s", names[shape->align]);
     bench_set_text(record, BENCH_CAUSAL, text);
 }
 
@@ -69,8 +78,10 @@ static void fill_times(bench_record *record, const bench_lane *lane, bool cold) 
     bench_set_real(record, BENCH_NOISE, stats->noise);
     bench_set_flag(record, BENCH_NOISY, stats->noise > BENCH_NOISY_ABOVE);
     bench_set_real(record, BENCH_MS_WALL, lane->wall_ms);
-    if (isfinite(lane->event_ms)) bench_set_real(record, BENCH_MS_EVENT, lane->event_ms);
-    else bench_set_unknown(record, BENCH_MS_EVENT, "no device clock");
+    if (isfinite(lane->event_ms))
+        bench_set_real(record, BENCH_MS_EVENT, lane->event_ms);
+    else
+        bench_set_unknown(record, BENCH_MS_EVENT, "no device clock");
     bench_set_text(record, BENCH_CLOCK_SOURCE, lane->source);
 }
 
@@ -100,7 +111,8 @@ static void fill_plan(bench_record *record, const bench_candidate *candidate) {
     set_text_or(record, BENCH_VERIFIED, candidate->verified, "nothing is computed");
 }
 
-void bench_fill_record(bench_record *record, const bench_session *session, const bench_lane *lane, double peak_gflops, bool cold) {
+void bench_fill_record(bench_record *record, const bench_session *session, const bench_lane *lane, double peak_gflops,
+                       bool cold) {
     const bench_candidate *candidate = lane->candidate;
     char note[512];
     fill_origin(record, session, candidate->device);

@@ -21,7 +21,8 @@ static const char *remark_name(const bench_candidate *candidate, char *text, siz
     return text;
 }
 
-bench_candidate *bench_group_add(bench_group *group, const char *contrast, bool made, bench_candidate *made_of, bench_error *error) {
+bench_candidate *bench_group_add(bench_group *group, const char *contrast, bool made, bench_candidate *made_of,
+                                 bench_error *error) {
     bench_session *session = group->session;
     char name[96];
     remark_name(made_of, name, sizeof name);
@@ -59,7 +60,8 @@ bench_candidate *bench_group_add_plan(bench_group *group, const char *contrast, 
 }
 
 /* What computes nothing needs no verification. */
-static bench_candidate *add_unverified(bench_group *group, bool made, const bench_candidate *candidate, const bench_error *error) {
+static bench_candidate *add_unverified(bench_group *group, bool made, const bench_candidate *candidate,
+                                       const bench_error *error) {
     if (!made) bench_session_remark(group->session, "left out, %s: %s", candidate->path, error->text);
     if (!made || group->count == BENCH_GROUP_MAX) return NULL;
     group->candidates[group->count] = *candidate;
@@ -112,7 +114,9 @@ static void remember_peaks(bench_group *group, const bench_lane *peaks) {
             fmax(group->peaks[i].device->best_gflops, group->peaks[i].flops / peaks[i].stats.min * 1e-6);
 }
 
-static double gflops_of(const bench_lane *lane) { return lane->candidate->flops / lane->stats.median * 1e-6; }
+static double gflops_of(const bench_lane *lane) {
+    return lane->candidate->flops / lane->stats.median * 1e-6;
+}
 
 static bool any_above_peak(const bench_group *group, const bench_lane *lanes) {
     for (size_t i = 0; i < group->count; i++) {
@@ -135,8 +139,10 @@ static bool write_records(bench_group *group, const bench_lane *lanes, bool agai
         bench_set_flag(record, BENCH_ABOVE_PEAK, above);
         if (!above) continue;
         session->failed = true;
-        bench_session_remark(session, "NOT TO BE TRUSTED: %s at length %" PRId64 ": %.0f GFLOP/s, above 110 %% of a peak of %.0f that "
-                             "was measured twice", lane->candidate->path, bench_count(record, BENCH_LEN_Q), gflops_of(lane), peak);
+        bench_session_remark(session,
+                             "NOT TO BE TRUSTED: %s at length %" PRId64 ": %.0f GFLOP/s, above 110 %% of a peak of %.0f that "
+                             "was measured twice",
+                             lane->candidate->path, bench_count(record, BENCH_LEN_Q), gflops_of(lane), peak);
     }
     return true;
 }

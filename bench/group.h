@@ -28,9 +28,9 @@ bench_candidate *bench_group_add_limit(bench_group *, bench_device *, bench_limi
 /* Add the copies of a problem's tensors to the OpenCL device and back; nothing on host memory. */
 void bench_group_add_copies(bench_group *, bench_device *, bench_problem *);
 
-/* Measure all, warm (and cold, if asked), into the session's records. A figure above 110 % of its peak has everything measured once
- * more; if it stays there it is flagged and the session has failed. *first receives the index of the first candidate's warm
- * record; the others' follow in order. */
+/* Measure all, warm (and cold, if asked), into the session's records. A figure above 110 % of its peak has everything measured
+ * once more; if it stays there it is flagged and the session has failed. *first receives the index of the first candidate's
+ * warm record; the others' follow in order. */
 bool bench_group_measure(bench_group *, bool cold, size_t *first, bench_error *);
 void bench_group_free(bench_group *);
 

@@ -12,7 +12,7 @@ const bench_isa *bench_isa_level(size_t n) {
 #else
 #define CLATTN__HAS(feature) 0
 #endif
-#define LEVEL(level, width, test)                                                                                        \
+#define LEVEL(level, width, test)                                                                                              \
     if ((test) && n-- == 0) return &bench_isa_##level;
 #include "isa_levels.def"
 #undef LEVEL

@@ -16,9 +16,15 @@ typedef float vec __attribute__((vector_size(4 * VECTOR_WIDTH)));
 typedef int32_t ivec __attribute__((vector_size(4 * VECTOR_WIDTH)));
 typedef float unaligned_vec __attribute__((vector_size(4 * VECTOR_WIDTH), aligned(4), may_alias));
 
-static inline vec splat(float x) { return x - (vec){0}; }
-static inline vec load(const float *from) { return *(const unaligned_vec *)from; }
-static inline void store(float *to, vec x) { *(unaligned_vec *)to = x; }
+static inline vec splat(float x) {
+    return x - (vec){0};
+}
+static inline vec load(const float *from) {
+    return *(const unaligned_vec *)from;
+}
+static inline void store(float *to, vec x) {
+    *(unaligned_vec *)to = x;
+}
 
 static inline float sum(vec x) {
     float total = 0;

@@ -18,7 +18,7 @@ typedef struct entrant {
 } entrant;
 
 static const entrant entrants[] = {
-    {"core", BENCH_OP_ATTENTION, false}, {"core", BENCH_OP_RNN, false},  {"layer", BENCH_OP_MHA, true},
+    {"core", BENCH_OP_ATTENTION, false}, {"core", BENCH_OP_RNN, false}, {"layer", BENCH_OP_MHA, true},
     {"layer", BENCH_OP_RNN, true},       {"lstm", BENCH_OP_LSTM, true},
 };
 
@@ -39,7 +39,8 @@ static size_t list_variants(const bench_session *session, const entrant *entrant
     return 2;
 }
 
-static bool add_entrant(bench_group *group, const entrant *entrant, int64_t length, bench_problem *problem, bench_error *error) {
+static bool add_entrant(bench_group *group, const entrant *entrant, int64_t length, bench_problem *problem,
+                        bench_error *error) {
     bench_session *session = group->session;
     bench_shape shape = bench_session_shape(session, entrant->op, length);
     if (!entrant->layer) shape.d_in = 0;
@@ -92,8 +93,8 @@ static bool sweep(bench_session *session, double reserve_s, bench_error *error) 
     double expected_s = 0;
     for (size_t i = 0; i < count; i++) {
         if (i > 0 && expected_s > bench_session_seconds_left(session) - reserve_s) {
-            bench_session_remark(session, "left out, length %" PRId64 " and longer: about %.0f s more; ask with --len", lengths[i],
-                                 expected_s);
+            bench_session_remark(session, "left out, length %" PRId64 " and longer: about %.0f s more; ask with --len",
+                                 lengths[i], expected_s);
             break;
         }
         const double start = bench_now_ms();
@@ -118,7 +119,8 @@ static bench_point point_of(const bench_record *record) {
 }
 
 /* The fastest warm record of an operator in a contrast at a length on so many units (0: any); NULL: none. */
-static const bench_record *fastest(const bench_records *records, const char *contrast, const char *op, int64_t length, int units) {
+static const bench_record *fastest(const bench_records *records, const char *contrast, const char *op, int64_t length,
+                                   int units) {
     const bench_record *best = NULL;
     for (size_t i = 0; i < records->count; i++) {
         const bench_record *r = &records->items[i];
@@ -206,7 +208,8 @@ static bool scale(bench_session *session, const bench_contrast *core, bench_erro
 bool bench_job_main(bench_session *session, bench_error *error) {
     if (!bench_job_limits(session, error) || !sweep(session, session->args.quick ? 4 : 15, error)) return false;
     bench_contrast core = {.title = "Core against core", .attention = "Attention", .recurrence = "The recurrent loop"};
-    bench_contrast layer = {.title = "Layer against layer", .attention = "Attention's layer", .recurrence = "The recurrent layer"};
+    bench_contrast layer = {
+        .title = "Layer against layer", .attention = "Attention's layer", .recurrence = "The recurrent layer"};
     bench_contrast lstm = {.title = "Beside the LSTM", .attention = "Attention's layer", .recurrence = "The LSTM layer"};
     collect(&core, &session->records, (sides){"core", "attention"}, (sides){"core", "rnn"});
     collect(&layer, &session->records, (sides){"layer", "mha"}, (sides){"layer", "rnn"});

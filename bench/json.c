@@ -29,10 +29,14 @@ static cJSON *value_of(const bench_record *record, bench_field field) {
     const bench_value *value = &record->values[field];
     if (!value->known) return cJSON_CreateNull();
     switch (bench_fields[field].type) {
-    case BENCH_TEXT: return cJSON_CreateString(value->text);
-    case BENCH_COUNT: return cJSON_CreateNumber((double)value->count);
-    case BENCH_REAL: return cJSON_CreateNumber(value->real);
-    case BENCH_FLAG: return cJSON_CreateBool(value->flag);
+    case BENCH_TEXT:
+        return cJSON_CreateString(value->text);
+    case BENCH_COUNT:
+        return cJSON_CreateNumber((double)value->count);
+    case BENCH_REAL:
+        return cJSON_CreateNumber(value->real);
+    case BENCH_FLAG:
+        return cJSON_CreateBool(value->flag);
     }
     return NULL;
 }

@@ -99,7 +99,9 @@ bool bench_candidate_limit(bench_candidate *candidate, bench_device *device, ben
     }
     calibrate(state);
     double total = (double)state->repeat * device->units;
-    if (kind == BENCH_LIMIT_MULTIPLY_ADD) candidate->flops = total * (double)isa->flops_per_round;
-    else candidate->bytes = total * (double)state->floats_each * sizeof(float);
+    if (kind == BENCH_LIMIT_MULTIPLY_ADD)
+        candidate->flops = total * (double)isa->flops_per_round;
+    else
+        candidate->bytes = total * (double)state->floats_each * sizeof(float);
     return true;
 }

@@ -15,7 +15,8 @@ typedef float8 vec;
 #define SUM(v) (v.s0 + v.s1 + v.s2 + v.s3 + v.s4 + v.s5 + v.s6 + v.s7)
 #elif VECTOR_WIDTH == 16
 typedef float16 vec;
-#define SUM(v) (v.s0 + v.s1 + v.s2 + v.s3 + v.s4 + v.s5 + v.s6 + v.s7 + v.s8 + v.s9 + v.sa + v.sb + v.sc + v.sd + v.se + v.sf)
+#define HALF(v) (v.s0 + v.s1 + v.s2 + v.s3 + v.s4 + v.s5 + v.s6 + v.s7)
+#define SUM(v) (HALF(v.lo) + HALF(v.hi))
 #else
 #error "VECTOR_WIDTH must be 1, 4, 8 or 16"
 #endif
@@ -50,8 +51,8 @@ CHAINS(multiply_add_mad, mad)
 CHAINS(multiply_add_fma, fma)
 
 /* Work-item i reads `count` vectors, a multiple of 8, from i * item_stride on, each `stride` after the last, `repeat` times. */
-kernel void read_floats(global const vec *values, const long count, const long item_stride, const long stride, const long repeat,
-                        global float *sink) {
+kernel void read_floats(global const vec *values, const long count, const long item_stride, const long stride,
+                        const long repeat, global float *sink) {
     vec t0 = (vec)(0.0f), t1 = t0, t2 = t0, t3 = t0, t4 = t0, t5 = t0, t6 = t0, t7 = t0;
     for (long walk = 0; walk < repeat; walk++) {
         global const vec *from = values + get_global_id(0) * item_stride;

@@ -9,7 +9,9 @@ bool bench_opencl_open(bench_device *device, int units, bench_error *error) {
     (void)device, (void)units;
     return bench_fail(error, "%s", missing);
 }
-void bench_opencl_close(bench_device *device) { (void)device; }
+void bench_opencl_close(bench_device *device) {
+    (void)device;
+}
 bool bench_opencl_flush(bench_device *device, bench_error *error) {
     (void)device;
     return bench_fail(error, "%s", missing);
@@ -39,7 +41,8 @@ bool bench_opencl_fail(bench_error *error, const char *call, cl_int code) {
 
 /* Cut the device down to `units` compute units; false where it cannot be cut. */
 static bool partition(bench_opencl *cl, int units) {
-    const cl_device_partition_property counts[] = {CL_DEVICE_PARTITION_BY_COUNTS, units, CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
+    const cl_device_partition_property counts[] = {CL_DEVICE_PARTITION_BY_COUNTS, units, CL_DEVICE_PARTITION_BY_COUNTS_LIST_END,
+                                                   0};
     const cl_device_partition_property equal[] = {CL_DEVICE_PARTITION_EQUALLY, units, 0};
     cl_device_id parts[64];
     cl_uint count = 0;
@@ -130,8 +133,10 @@ static bool build_limits(bench_device *device, bench_error *error) {
     const char *source = bench_file_limits_cl;
     char options[64];
     cl_int code;
-    cl->width = cl->is_gpu || device->info.vector_width < 4 ? 1 : device->info.vector_width >= 16 ? 16
-                : device->info.vector_width >= 8 ? 8 : 4;
+    cl->width = cl->is_gpu || device->info.vector_width < 4 ? 1
+                : device->info.vector_width >= 16           ? 16
+                : device->info.vector_width >= 8            ? 8
+                                                            : 4;
     cl->program = cl->api.CreateProgramWithSource(cl->context, 1, &source, NULL, &code);
     if (!cl->program) return bench_opencl_fail(error, "clCreateProgramWithSource", code);
     snprintf(options, sizeof options, "-cl-mad-enable -DVECTOR_WIDTH=%d", cl->width);
@@ -155,7 +160,8 @@ typedef struct kernel_arg {
     const void *value;
 } kernel_arg;
 
-static bool launch(bench_opencl *cl, cl_kernel kernel, const kernel_arg *args, cl_uint count, bench_time *time, bench_error *error) {
+static bool launch(bench_opencl *cl, cl_kernel kernel, const kernel_arg *args, cl_uint count, bench_time *time,
+                   bench_error *error) {
     size_t global = cl->groups * cl->local;
     cl_event event = NULL;
     for (cl_uint i = 0; i < count; i++) {
@@ -186,7 +192,8 @@ static cl_mem make_buffer(bench_opencl *cl, size_t bytes, int64_t *vectors_each,
     size_t size = (size_t)*vectors_each * items * vector;
     cl_int code;
     void *zeros = calloc(size, 1);
-    cl_mem buffer = zeros ? cl->api.CreateBuffer(cl->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, size, zeros, &code) : NULL;
+    cl_mem buffer =
+        zeros ? cl->api.CreateBuffer(cl->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, size, zeros, &code) : NULL;
     if (!buffer) zeros ? bench_opencl_fail(error, "clCreateBuffer", code) : bench_fail(error, "out of memory");
     free(zeros);
     return buffer;
@@ -194,7 +201,8 @@ static cl_mem make_buffer(bench_opencl *cl, size_t bytes, int64_t *vectors_each,
 
 static size_t large_bytes(const bench_device *device, size_t cpu_factor) {
     size_t bytes = device->cl->is_gpu ? (size_t)256 << 20 : cpu_factor * bench_last_cache_bytes();
-    return bytes > device->info.max_alloc_bytes / 2 && device->info.max_alloc_bytes ? (size_t)device->info.max_alloc_bytes / 2 : bytes;
+    return bytes > device->info.max_alloc_bytes / 2 && device->info.max_alloc_bytes ? (size_t)device->info.max_alloc_bytes / 2
+                                                                                    : bytes;
 }
 
 bool bench_opencl_flush(bench_device *device, bench_error *error) {
@@ -283,8 +291,10 @@ static bool prepare_limit(bench_candidate *candidate, bench_error *error) {
     }
     if (!choose_chain(candidate, error)) return false;
     double rounds = (double)state->repeat * (double)items * cl->width;
-    if (state->kind == BENCH_LIMIT_MULTIPLY_ADD) candidate->flops = rounds * 2 * 12;
-    else candidate->bytes = rounds * (double)state->vectors_each * sizeof(float);
+    if (state->kind == BENCH_LIMIT_MULTIPLY_ADD)
+        candidate->flops = rounds * 2 * 12;
+    else
+        candidate->bytes = rounds * (double)state->vectors_each * sizeof(float);
     return true;
 }
 

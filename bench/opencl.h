@@ -10,9 +10,9 @@
 
 typedef struct bench_opencl bench_opencl;
 
-/* From device->context, which is on the whole device: our queue on it, or on `units` of its compute units (0: all) with a clattn
- * context of their own, or, where a device cannot be cut, with at most so many work-groups in flight. Fills device->cl, units,
- * all_units and unit_name. */
+/* From device->context, which is on the whole device: our queue on it, or on `units` of its compute units (0: all) with a
+ * clattn context of their own, or, where a device cannot be cut, with at most so many work-groups in flight. Fills device->cl,
+ * units, all_units and unit_name. */
 bool bench_opencl_open(bench_device *device, int units, bench_error *);
 void bench_opencl_close(bench_device *device);
 bool bench_opencl_flush(bench_device *device, bench_error *);

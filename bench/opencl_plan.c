@@ -35,7 +35,8 @@ bool bench_opencl_wait(bench_opencl *cl, cl_event first, cl_event last, double s
     cl_int code = cl->api.WaitForEvents(1, &last);
     time->wall_ms = bench_now_ms() - start;
     double end = event_time(cl, last, CL_PROFILING_COMMAND_END);
-    time->event_ms = end - (first ? event_time(cl, first, CL_PROFILING_COMMAND_END) : event_time(cl, last, CL_PROFILING_COMMAND_START));
+    time->event_ms =
+        end - (first ? event_time(cl, first, CL_PROFILING_COMMAND_END) : event_time(cl, last, CL_PROFILING_COMMAND_START));
     if (first) cl->api.ReleaseEvent(first);
     cl->api.ReleaseEvent(last);
     return code == CL_SUCCESS || bench_opencl_fail(error, "clWaitForEvents", code);
@@ -43,7 +44,8 @@ bool bench_opencl_wait(bench_opencl *cl, cl_event first, cl_event last, double s
 
 /* ---- buffers ------------------------------------------------------------------------------------------------------- */
 
-bool bench_opencl_buffers_create(bench_opencl *cl, const bench_problem *problem, bench_opencl_buffers *buffers, bench_error *error) {
+bool bench_opencl_buffers_create(bench_opencl *cl, const bench_problem *problem, bench_opencl_buffers *buffers,
+                                 bench_error *error) {
     *buffers = (bench_opencl_buffers){0};
     for (size_t i = 0; i < problem->arg_count; i++) {
         const clattn_arg *arg = &problem->args[i];
@@ -68,13 +70,15 @@ bool bench_opencl_upload(bench_opencl *cl, const bench_problem *problem, const b
     for (size_t i = 0; i + !output < problem->arg_count; i++) {
         const clattn_arg *arg = &problem->args[i];
         if (arg->bytes == 0) continue;
-        cl_int code = cl->api.EnqueueWriteBuffer(cl->queue, buffers->args[i].mem, CL_TRUE, 0, arg->bytes, arg->data, 0, NULL, NULL);
+        cl_int code =
+            cl->api.EnqueueWriteBuffer(cl->queue, buffers->args[i].mem, CL_TRUE, 0, arg->bytes, arg->data, 0, NULL, NULL);
         if (code != CL_SUCCESS) return bench_opencl_fail(error, "clEnqueueWriteBuffer", code);
     }
     return true;
 }
 
-bool bench_opencl_download(bench_opencl *cl, const bench_problem *problem, const bench_opencl_buffers *buffers, bench_error *error) {
+bool bench_opencl_download(bench_opencl *cl, const bench_problem *problem, const bench_opencl_buffers *buffers,
+                           bench_error *error) {
     const clattn_arg *arg = &problem->args[problem->arg_count - 1];
     cl_mem mem = buffers->args[problem->arg_count - 1].mem;
     if (arg->bytes == 0) return true;
@@ -162,8 +166,12 @@ static const bench_candidate_class download_copy = {.run = run_download, .releas
 
 bool bench_candidate_copy(bench_candidate *candidate, bench_device *device, bench_problem *problem, bool to_device,
                           bench_error *error) {
-    *candidate = (bench_candidate){.device = device, .problem = problem, .contrast = "copies", .workspace_bytes = -1, .launches = -1,
-                                    .dependent_steps = -1};
+    *candidate = (bench_candidate){.device = device,
+                                   .problem = problem,
+                                   .contrast = "copies",
+                                   .workspace_bytes = -1,
+                                   .launches = -1,
+                                   .dependent_steps = -1};
     snprintf(candidate->path, sizeof candidate->path, "%s", to_device ? "host to device" : "device to host");
     for (size_t i = 0; i < problem->arg_count; i++)
         if (to_device == (i + 1 < problem->arg_count)) candidate->bytes += (double)problem->args[i].bytes;

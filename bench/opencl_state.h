@@ -29,8 +29,8 @@ struct bench_opencl {
 
 bool bench_opencl_fail(bench_error *error, const char *call, cl_int code);
 
-/* Wait for `last`, take the time from `start` on and the time between the end of `first` (NULL: the start of `last`) and the end
- * of `last`; both events are released. */
+/* Wait for `last`, take the time from `start` on and the time between the end of `first` (NULL: the start of `last`) and the
+ * end of `last`; both events are released. */
 bool bench_opencl_wait(bench_opencl *, cl_event first, cl_event last, double start, bench_time *, bench_error *);
 
 /* A buffer for each tensor of a problem, none for an empty one. */

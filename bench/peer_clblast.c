@@ -23,8 +23,8 @@ bool bench_candidate_clblast(bench_candidate *candidate, bench_device *device, b
 typedef struct clblast_state {
     clattn__clblast clblast;
     bench_opencl_buffers buffers;
-    clattn_plan *staged;  /* whose workspace layout, mask and softmax are used */
-    clattn_plan middle;   /* the same plan with those steps alone */
+    clattn_plan *staged;    /* whose workspace layout, mask and softmax are used */
+    clattn_plan middle;     /* the same plan with those steps alone */
     size_t scores, weights; /* bytes into the workspace */
     cl_mem workspace;
 } clblast_state;
@@ -144,7 +144,8 @@ static bool scale_q(bench_candidate *candidate, bench_error *error) {
     float *scaled = malloc(q->bytes + 1);
     if (!scaled) return bench_fail(error, "out of memory");
     for (size_t i = 0; i < q->bytes / sizeof(float); i++) scaled[i] = scale * ((const float *)q->data)[i];
-    cl_int code = cl->api.EnqueueWriteBuffer(cl->queue, state->buffers.args[0].mem, CL_TRUE, 0, q->bytes, scaled, 0, NULL, NULL);
+    cl_int code =
+        cl->api.EnqueueWriteBuffer(cl->queue, state->buffers.args[0].mem, CL_TRUE, 0, q->bytes, scaled, 0, NULL, NULL);
     free(scaled);
     return code == CL_SUCCESS || bench_opencl_fail(error, "clEnqueueWriteBuffer", code);
 }

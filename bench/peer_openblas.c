@@ -17,8 +17,8 @@
 
 #if !defined(CLATTN_BENCH_OPENBLAS)
 
-bool bench_candidate_openblas(bench_candidate *candidate, bench_device *device, bench_problem *problem, bench_openblas_kind kind,
-                              bench_error *error) {
+bool bench_candidate_openblas(bench_candidate *candidate, bench_device *device, bench_problem *problem,
+                              bench_openblas_kind kind, bench_error *error) {
     (void)candidate, (void)device, (void)problem, (void)kind;
     return bench_fail(error, "this build has no OpenBLAS");
 }
@@ -61,7 +61,8 @@ static void attend_rows(const bench_candidate *candidate, i64 head, i64 first, i
     state->sgemm(ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE, m, len_kv, dim, 1, q, dim, k, dim, 0, scores, len_kv);
     for (i64 i = 0; i < rows; i++)
         candidate->device->isa->softmax(scores + i * s->len_kv, live_keys(&state->mask, first + i), s->len_kv, scale);
-    state->sgemm(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, m, value_dim, len_kv, 1, scores, len_kv, v, value_dim, 0, out, value_dim);
+    state->sgemm(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, m, value_dim, len_kv, 1, scores, len_kv, v, value_dim, 0, out,
+                 value_dim);
 }
 
 /* One thread's blocks. */
@@ -83,14 +84,14 @@ static void project(const bench_candidate *candidate) {
     const openblas *state = candidate->state;
     const bench_problem *p = candidate->problem;
     const int rows = (int)(p->shape.batch * p->shape.len_q), depth = (int)p->shape.d_in, columns = (int)p->shape.hidden;
-    state->sgemm(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, rows, columns, depth, 1, p->args[0].data, depth, p->args[1].data, columns, 0,
-                 p->args[2].data, columns);
+    state->sgemm(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, rows, columns, depth, 1, p->args[0].data, depth, p->args[1].data,
+                 columns, 0, p->args[2].data, columns);
 }
 
 /* ---- candidate ----------------------------------------------------------------------------------------------------- */
 
-/* Attention: heads and blocks over OpenMP's threads, each with a serial product. A projection: OpenBLAS's own threads, once those
- * of OpenMP, which spin for some milliseconds after their last work, have left the cores to them. */
+/* Attention: heads and blocks over OpenMP's threads, each with a serial product. A projection: OpenBLAS's own threads, once
+ * those of OpenMP, which spin for some milliseconds after their last work, have left the cores to them. */
 static bool run(bench_candidate *candidate, bench_time *time, bench_error *error) {
     const openblas *state = candidate->state;
     const bool attends = candidate->problem->shape.op == BENCH_OP_ATTENTION;
@@ -98,8 +99,10 @@ static bool run(bench_candidate *candidate, bench_time *time, bench_error *error
     state->set_num_threads(attends ? 1 : state->threads);
     if (!attends && state->threads > 1) nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
     double start = bench_now_ms();
-    if (attends) bench_on_threads(state->threads, attend_share, candidate);
-    else project(candidate);
+    if (attends)
+        bench_on_threads(state->threads, attend_share, candidate);
+    else
+        project(candidate);
     time->wall_ms = bench_now_ms() - start;
     return true;
 }
@@ -134,12 +137,14 @@ static bool allocate(openblas *state, const bench_shape *s, bench_error *error) 
 }
 
 static attention_params mask_of(const bench_shape *s) {
-    i64 offset = s->align == CLATTN_ALIGN_TOP_LEFT ? 0 : s->align == CLATTN_ALIGN_BOTTOM_RIGHT ? s->len_kv - s->len_q : s->offset;
+    i64 offset = s->align == CLATTN_ALIGN_TOP_LEFT       ? 0
+                 : s->align == CLATTN_ALIGN_BOTTOM_RIGHT ? s->len_kv - s->len_q
+                                                         : s->offset;
     return (attention_params){.len_kv = s->len_kv, .causal = s->causal, .offset = offset};
 }
 
-bool bench_candidate_openblas(bench_candidate *candidate, bench_device *device, bench_problem *problem, bench_openblas_kind kind,
-                              bench_error *error) {
+bool bench_candidate_openblas(bench_candidate *candidate, bench_device *device, bench_problem *problem,
+                              bench_openblas_kind kind, bench_error *error) {
     *candidate = (bench_candidate){.device = device, .problem = problem, .launches = -1, .dependent_steps = -1};
     openblas *state = calloc(1, sizeof *state);
     if (!state) return bench_fail(error, "out of memory");
@@ -149,8 +154,10 @@ bool bench_candidate_openblas(bench_candidate *candidate, bench_device *device, 
     candidate->state = state;
     candidate->class = &class;
     const char *core = getenv("OPENBLAS_CORETYPE");
-    snprintf(candidate->path, sizeof candidate->path, "openblas %s", problem->shape.op == BENCH_OP_PROJECT ? "sgemm"
-             : whole ? "unfused whole" : "unfused row-blocked");
+    snprintf(candidate->path, sizeof candidate->path, "openblas %s",
+             problem->shape.op == BENCH_OP_PROJECT ? "sgemm"
+             : whole                               ? "unfused whole"
+                                                   : "unfused row-blocked");
     snprintf(candidate->algorithm, sizeof candidate->algorithm, "unfused");
     if (core) snprintf(candidate->note, sizeof candidate->note, "OPENBLAS_CORETYPE=%s", core);
     if (load(state, error) && allocate(state, &problem->shape, error)) return true;

@@ -70,15 +70,22 @@ void bench_pin_widen(bench_affinity *saved) {
 }
 
 void bench_pin_restore(const bench_affinity *saved) {
-    if (CPU_COUNT((const cpu_set_t *)saved->mask) > 0)
-        sched_setaffinity(0, sizeof saved->mask, (const cpu_set_t *)saved->mask);
+    if (CPU_COUNT((const cpu_set_t *)saved->mask) > 0) sched_setaffinity(0, sizeof saved->mask, (const cpu_set_t *)saved->mask);
 }
 
 #else
 
-void bench_pin(int argc, char **argv) { (void)argc, (void)argv; }
-const char *bench_pin_explain(void) { return "not pinned"; }
-void bench_pin_widen(bench_affinity *saved) { memset(saved, 0, sizeof *saved); }
-void bench_pin_restore(const bench_affinity *saved) { (void)saved; }
+void bench_pin(int argc, char **argv) {
+    (void)argc, (void)argv;
+}
+const char *bench_pin_explain(void) {
+    return "not pinned";
+}
+void bench_pin_widen(bench_affinity *saved) {
+    memset(saved, 0, sizeof *saved);
+}
+void bench_pin_restore(const bench_affinity *saved) {
+    (void)saved;
+}
 
 #endif

@@ -14,7 +14,9 @@ const char *bench_op_name(bench_op op) {
     return names[op];
 }
 
-bool bench_op_recurs(bench_op op) { return op == BENCH_OP_RNN || op == BENCH_OP_LSTM; }
+bool bench_op_recurs(bench_op op) {
+    return op == BENCH_OP_RNN || op == BENCH_OP_LSTM;
+}
 
 /* ---- descriptors --------------------------------------------------------------------------------------------------- */
 
@@ -26,7 +28,8 @@ static clattn_attention_desc attention_desc(const bench_shape *s) {
     desc.out = clattn_tensor_bhld(CLATTN_F32, s->batch, s->heads_q, s->len_q, s->value_dim);
     desc.causal = s->causal;
     desc.align = s->align;
-    desc.past_len = desc.offset = s->offset;
+    if (s->align == CLATTN_ALIGN_PAST) desc.past_len = s->offset;
+    if (s->align == CLATTN_ALIGN_OFFSET) desc.offset = s->offset;
     return desc;
 }
 
@@ -43,7 +46,8 @@ static clattn_mha_desc mha_desc(const bench_shape *s) {
     desc.heads_kv = s->heads_kv;
     desc.causal = s->causal;
     desc.align = s->align;
-    desc.past_len = desc.offset = s->offset;
+    if (s->align == CLATTN_ALIGN_PAST) desc.past_len = s->offset;
+    if (s->align == CLATTN_ALIGN_OFFSET) desc.offset = s->offset;
     return desc;
 }
 
@@ -69,11 +73,15 @@ static clattn_recurrence_desc recurrence_desc(const bench_shape *s) {
 
 static bench_desc desc_of(const bench_shape *shape) {
     switch (shape->op) {
-    case BENCH_OP_ATTENTION: return (bench_desc){.attention = attention_desc(shape)};
-    case BENCH_OP_MHA: return (bench_desc){.mha = mha_desc(shape)};
-    case BENCH_OP_PROJECT: return (bench_desc){.project_qkv = project_desc(shape)};
+    case BENCH_OP_ATTENTION:
+        return (bench_desc){.attention = attention_desc(shape)};
+    case BENCH_OP_MHA:
+        return (bench_desc){.mha = mha_desc(shape)};
+    case BENCH_OP_PROJECT:
+        return (bench_desc){.project_qkv = project_desc(shape)};
     case BENCH_OP_RNN:
-    case BENCH_OP_LSTM: return (bench_desc){.recurrence = recurrence_desc(shape)};
+    case BENCH_OP_LSTM:
+        return (bench_desc){.recurrence = recurrence_desc(shape)};
     }
     return (bench_desc){0};
 }
@@ -88,11 +96,15 @@ bench_desc bench_problem_desc(const bench_problem *problem, bench_variant varian
 
 clattn_status bench_plan_create(clattn_context *context, bench_op op, const bench_desc *desc, clattn_plan **plan) {
     switch (op) {
-    case BENCH_OP_ATTENTION: return clattn_plan_create_attention(context, &desc->attention, plan);
-    case BENCH_OP_MHA: return clattn_plan_create_mha(context, &desc->mha, plan);
-    case BENCH_OP_PROJECT: return clattn_plan_create_project_qkv(context, &desc->project_qkv, plan);
+    case BENCH_OP_ATTENTION:
+        return clattn_plan_create_attention(context, &desc->attention, plan);
+    case BENCH_OP_MHA:
+        return clattn_plan_create_mha(context, &desc->mha, plan);
+    case BENCH_OP_PROJECT:
+        return clattn_plan_create_project_qkv(context, &desc->project_qkv, plan);
     case BENCH_OP_RNN:
-    case BENCH_OP_LSTM: return clattn_plan_create_recurrence(context, &desc->recurrence, plan);
+    case BENCH_OP_LSTM:
+        return clattn_plan_create_recurrence(context, &desc->recurrence, plan);
     }
     return CLATTN_ERROR_INTERNAL;
 }
@@ -105,14 +117,19 @@ typedef struct tensor_entry {
     double sigma; /* 0: the output */
 } tensor_entry;
 
-static double fan_in(int64_t inputs) { return 1 / sqrt((double)(inputs > 0 ? inputs : 1)); }
+static double fan_in(int64_t inputs) {
+    return 1 / sqrt((double)(inputs > 0 ? inputs : 1));
+}
 
 /* The tensors of a problem, the output last; returns how many. */
 static size_t list_tensors(const bench_problem *problem, tensor_entry list[BENCH_MAX_ARGS]) {
     const bench_shape *s = &problem->shape;
     const bench_desc *d = &problem->desc;
     size_t count = 0;
-#define ADD(id, field, sigma) list[count++] = (tensor_entry){CLATTN_TENSOR_##id, &d->field, sigma}
+#define ADD(id, field, sigma)                                                                                                  \
+    list[count++] = (tensor_entry) {                                                                                           \
+        CLATTN_TENSOR_##id, &d->field, sigma                                                                                   \
+    }
     switch (s->op) {
     case BENCH_OP_ATTENTION:
         ADD(Q, attention.q, 1);

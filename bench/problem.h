@@ -56,7 +56,9 @@ bool bench_problem_create(bench_problem *, const bench_shape *, uint64_t seed, b
 void bench_problem_free(bench_problem *);
 
 clattn_tensor bench_problem_output(const bench_problem *);
-static inline clattn_arg *bench_problem_output_arg(bench_problem *problem) { return &problem->args[problem->arg_count - 1]; }
+static inline clattn_arg *bench_problem_output_arg(bench_problem *problem) {
+    return &problem->args[problem->arg_count - 1];
+}
 /* Fill the output with NaN. */
 void bench_problem_poison(bench_problem *);
 

@@ -11,10 +11,14 @@ static uint64_t next(bench_random *random) {
     return z ^ (z >> 31);
 }
 
-uint64_t bench_random_below(bench_random *random, uint64_t bound) { return next(random) % bound; }
+uint64_t bench_random_below(bench_random *random, uint64_t bound) {
+    return next(random) % bound;
+}
 
 /* Uniform in (-1, 1), never 0. */
-static float uniform(uint64_t bits) { return ((float)(uint32_t)(bits >> 40) + 0.5f) * 0x1p-23f - 1.0f; }
+static float uniform(uint64_t bits) {
+    return ((float)(uint32_t)(bits >> 40) + 0.5f) * 0x1p-23f - 1.0f;
+}
 
 /* Marsaglia's polar method: two numbers at a time. */
 void bench_random_normal(bench_random *random, float *values, size_t count, float sigma) {

@@ -9,13 +9,16 @@ static bool same_text(const bench_record *a, const bench_record *b, bench_field 
     return strcmp(bench_text(a, field), bench_text(b, field)) == 0;
 }
 
-static bool has(const bench_record *record, const char *word) { return strstr(bench_text(record, BENCH_PATH), word) != NULL; }
+static bool has(const bench_record *record, const char *word) {
+    return strstr(bench_text(record, BENCH_PATH), word) != NULL;
+}
 
 /* The same operator, sampled in the same turns, with warm caches; staged is slower on purpose and says nothing here. */
 static bool comparable(const bench_record *a, const bench_record *b) {
-    return a != b && a->group == b->group && same_text(a, b, BENCH_OP) && strcmp(bench_text(a, BENCH_CACHE_STATE), "cold") != 0 &&
-           same_text(a, b, BENCH_CACHE_STATE) && has(a, "clattn") && !has(a, "staged") &&
-           bench_count(a, BENCH_LEN_Q) == bench_count(b, BENCH_LEN_Q) && bench_count(a, BENCH_D_IN) == bench_count(b, BENCH_D_IN) &&
+    return a != b && a->group == b->group && same_text(a, b, BENCH_OP) &&
+           strcmp(bench_text(a, BENCH_CACHE_STATE), "cold") != 0 && same_text(a, b, BENCH_CACHE_STATE) && has(a, "clattn") &&
+           !has(a, "staged") && bench_count(a, BENCH_LEN_Q) == bench_count(b, BENCH_LEN_Q) &&
+           bench_count(a, BENCH_D_IN) == bench_count(b, BENCH_D_IN) &&
            bench_count(a, BENCH_HEAD_DIM) == bench_count(b, BENCH_HEAD_DIM);
 }
 
@@ -29,7 +32,8 @@ static void add_line(clattn__text *text, const bench_record *a, const bench_reco
 static void add_pair(clattn__text *text, const bench_record *a, const bench_record *b) {
     double ms_a = bench_real(a, BENCH_MS_MEDIAN), ms_b = bench_real(b, BENCH_MS_MEDIAN);
     bool same_units = bench_count(a, BENCH_THREADS) == bench_count(b, BENCH_THREADS);
-    bool same_mask = same_text(a, b, BENCH_CAUSAL), full = !bench_text(a, BENCH_CAUSAL)[0] || strcmp(bench_text(a, BENCH_CAUSAL), "none") == 0;
+    bool same_mask = same_text(a, b, BENCH_CAUSAL),
+         full = !bench_text(a, BENCH_CAUSAL)[0] || strcmp(bench_text(a, BENCH_CAUSAL), "none") == 0;
     char what[96];
     if (same_units && same_mask && !has(b, "clattn")) {
         snprintf(what, sizeof what, "speed against %s%s", bench_text(b, BENCH_PATH), full ? "" : " (causal)");
@@ -37,8 +41,7 @@ static void add_pair(clattn__text *text, const bench_record *a, const bench_reco
     } else if (same_units && !same_mask && !full && same_text(a, b, BENCH_PATH)) {
         add_line(text, a, b, "time of causal against full", ms_a / ms_b);
     } else if (same_mask && !same_units && bench_count(b, BENCH_THREADS) == 1 && same_text(a, b, BENCH_PATH)) {
-        add_line(text, a, b, full ? "speed against one unit" : "speed against one unit (causal)",
-                 ms_b / ms_a);
+        add_line(text, a, b, full ? "speed against one unit" : "speed against one unit (causal)", ms_b / ms_a);
     }
 }
 

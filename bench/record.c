@@ -51,14 +51,20 @@ void bench_set_text(bench_record *record, bench_field field, const char *text) {
     value->known = value->text != NULL;
 }
 
-void bench_set_count(bench_record *record, bench_field field, int64_t count) { replace(record, field, true)->count = count; }
-
-void bench_set_real(bench_record *record, bench_field field, double real) {
-    if (isfinite(real)) replace(record, field, true)->real = real;
-    else bench_set_unknown(record, field, "not measured");
+void bench_set_count(bench_record *record, bench_field field, int64_t count) {
+    replace(record, field, true)->count = count;
 }
 
-void bench_set_flag(bench_record *record, bench_field field, bool flag) { replace(record, field, true)->flag = flag; }
+void bench_set_real(bench_record *record, bench_field field, double real) {
+    if (isfinite(real))
+        replace(record, field, true)->real = real;
+    else
+        bench_set_unknown(record, field, "not measured");
+}
+
+void bench_set_flag(bench_record *record, bench_field field, bool flag) {
+    replace(record, field, true)->flag = flag;
+}
 
 void bench_set_unknown(bench_record *record, bench_field field, const char *reason) {
     replace(record, field, false)->text = strdup(reason);
@@ -90,10 +96,14 @@ size_t bench_value_format(const bench_record *record, bench_field field, char *t
     const bench_value *value = &record->values[field];
     if (!value->known) return (size_t)snprintf(text, size, "%s", "");
     switch (bench_fields[field].type) {
-    case BENCH_TEXT: return (size_t)snprintf(text, size, "%s", value->text);
-    case BENCH_COUNT: return (size_t)snprintf(text, size, "%" PRId64, value->count);
-    case BENCH_REAL: return (size_t)snprintf(text, size, "%.9g", value->real);
-    case BENCH_FLAG: return (size_t)snprintf(text, size, "%s", value->flag ? "true" : "false");
+    case BENCH_TEXT:
+        return (size_t)snprintf(text, size, "%s", value->text);
+    case BENCH_COUNT:
+        return (size_t)snprintf(text, size, "%" PRId64, value->count);
+    case BENCH_REAL:
+        return (size_t)snprintf(text, size, "%.9g", value->real);
+    case BENCH_FLAG:
+        return (size_t)snprintf(text, size, "%s", value->flag ? "true" : "false");
     }
     return 0;
 }

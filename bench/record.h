@@ -39,7 +39,7 @@ typedef struct bench_value {
 
 typedef struct bench_record {
     bench_value values[BENCH_FIELD_COUNT];
-    int group;   /* records that were sampled alternately share a number */
+    int group; /* records that were sampled alternately share a number */
 } bench_record;
 
 typedef struct bench_records {

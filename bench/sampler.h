@@ -20,7 +20,7 @@ typedef struct bench_lane {
     bench_candidate *candidate;
     double *wall, *event; /* owned by the sampler while it runs */
     size_t count;
-    bench_stats stats; /* of the clock that `source` names */
+    bench_stats stats;        /* of the clock that `source` names */
     double wall_ms, event_ms; /* medians; NaN: none */
     const char *source;       /* "wall clock", "device events" */
     const char *remark;       /* why the wall clock although there are events; NULL: nothing to say */

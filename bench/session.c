@@ -12,12 +12,14 @@
 #include "clock.h"
 
 /* A default run ends in two to three minutes on two cores; a slow machine leaves lengths out instead of taking an hour. */
-static const double LIMIT_S = 170, QUICK_LIMIT_S = 28;
+static const double LIMIT_S = 180, QUICK_LIMIT_S = 28;
 
 static void describe_system(char *text, size_t size) {
     struct utsname system;
-    if (uname(&system) == 0) snprintf(text, size, "%s %s %s", system.sysname, system.release, system.machine);
-    else snprintf(text, size, "unknown");
+    if (uname(&system) == 0)
+        snprintf(text, size, "%s %s %s", system.sysname, system.release, system.machine);
+    else
+        snprintf(text, size, "unknown");
 }
 
 bool bench_session_open(bench_session *session, const bench_args *args, bench_error *error) {

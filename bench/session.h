@@ -19,12 +19,12 @@ typedef struct bench_session {
     bench_device devices[BENCH_MAX_UNITS]; /* the same device with 1, 2, ... of its units, opened when first asked for */
     size_t device_count;
     bench_records records;
-    int groups;            /* measured so far */
-    clattn__text verdict;  /* a sentence or more a line */
-    clattn__text remarks;  /* what was left out, and why; what is not to be trusted */
+    int groups;                /* measured so far */
+    clattn__text verdict;      /* a sentence or more a line */
+    clattn__text remarks;      /* what was left out, and why; what is not to be trusted */
     double start_ms, limit_ms; /* of the whole run; limit 0: none */
-    bool progress;         /* stderr is a terminal */
-    bool failed;           /* something was wrong or cannot be trusted */
+    bool progress;             /* stderr is a terminal */
+    bool failed;               /* something was wrong or cannot be trusted */
 } bench_session;
 
 bool bench_session_open(bench_session *, const bench_args *, bench_error *);

@@ -9,9 +9,11 @@
 #include "ratios.h"
 
 const char bench_formulas[] =
-    "FLOPs of attention: 2 (head_dim + value_dim) x visible pairs x heads x batch; of a product, 2 for each multiply-add. Peak: "
+    "FLOPs of attention: 2 (head_dim + value_dim) x visible pairs x heads x batch; of a product, 2 for each multiply-add. "
+    "Peak: "
     "fp32 multiply-adds in registers, the best of runs taken in turns with the figures, on the same units. Bytes: inputs read "
-    "once, outputs written once. ms: the median, without copies between host and device; noise: the interquartile range over the "
+    "once, outputs written once. ms: the median, without copies between host and device; noise: the interquartile range over "
+    "the "
     "median. Chain: launches, or steps inside one, each of which waits for the one before. The recurrent loop alone is a "
     "recurrence on inputs of width 0: its input projection is only the bias.\n";
 
@@ -45,14 +47,23 @@ typedef struct row_text {
 
 /* Four digits that matter. */
 static void number(char *text, size_t size, double value) {
-    if (!isfinite(value)) snprintf(text, size, "-");
-    else snprintf(text, size, value >= 1000 ? "%.0f" : value >= 100 ? "%.1f" : value >= 10 ? "%.2f" : value >= 0.1 ? "%.3f" : "%.2g",
-                  value);
+    if (!isfinite(value))
+        snprintf(text, size, "-");
+    else
+        snprintf(text, size,
+                 value >= 1000  ? "%.0f"
+                 : value >= 100 ? "%.1f"
+                 : value >= 10  ? "%.2f"
+                 : value >= 0.1 ? "%.3f"
+                                : "%.2g",
+                 value);
 }
 
 static void count_or_dash(char *text, size_t size, const bench_record *record, bench_field field) {
-    if (record->values[field].known) snprintf(text, size, "%" PRId64, bench_count(record, field));
-    else snprintf(text, size, "-");
+    if (record->values[field].known)
+        snprintf(text, size, "%" PRId64, bench_count(record, field));
+    else
+        snprintf(text, size, "-");
 }
 
 /* "attention fused, causal": clattn's own paths by their operator, others as they are called. */
@@ -72,14 +83,19 @@ static row_text make_row(const bench_record *r) {
     count_or_dash(row.chain, sizeof row.chain, r, BENCH_DEPENDENT_STEPS);
     snprintf(row.cache, sizeof row.cache, "%s", bench_text(r, BENCH_CACHE_STATE));
     number(row.ms, sizeof row.ms, bench_real(r, BENCH_MS_MEDIAN));
-    snprintf(row.noise, sizeof row.noise, "%.1f%%%s", 100 * bench_real(r, BENCH_NOISE), bench_flag(r, BENCH_NOISY) ? " noisy" : "");
+    snprintf(row.noise, sizeof row.noise, "%.1f%%%s", 100 * bench_real(r, BENCH_NOISE),
+             bench_flag(r, BENCH_NOISY) ? " noisy" : "");
     number(row.gflop, sizeof row.gflop, bench_real(r, BENCH_FLOPS) * 1e-9);
     double bandwidth = bench_real(r, BENCH_GBYTES_PER_S);
-    if (r->values[BENCH_GFLOPS].known) number(row.rate, sizeof row.rate, bench_real(r, BENCH_GFLOPS));
-    else snprintf(row.rate, sizeof row.rate, "%.1f GB/s", bandwidth);
+    if (r->values[BENCH_GFLOPS].known)
+        number(row.rate, sizeof row.rate, bench_real(r, BENCH_GFLOPS));
+    else
+        snprintf(row.rate, sizeof row.rate, "%.1f GB/s", bandwidth);
     if (r->values[BENCH_PERCENT_OF_PEAK].known)
-        snprintf(row.peak, sizeof row.peak, "%.1f%s", bench_real(r, BENCH_PERCENT_OF_PEAK), bench_flag(r, BENCH_ABOVE_PEAK) ? "!" : "");
-    else snprintf(row.peak, sizeof row.peak, "-");
+        snprintf(row.peak, sizeof row.peak, "%.1f%s", bench_real(r, BENCH_PERCENT_OF_PEAK),
+                 bench_flag(r, BENCH_ABOVE_PEAK) ? "!" : "");
+    else
+        snprintf(row.peak, sizeof row.peak, "-");
     return row;
 }
 
@@ -121,8 +137,8 @@ static void print_device(FILE *file, const bench_session *session) {
     const clattn_device_info *info = &device->info;
     fprintf(file, "%s: %s%s%s%s%s\n", info->id, info->name, info->platform[0] ? ", " : "", info->platform,
             info->driver[0] ? ", driver " : "", info->driver);
-    fprintf(file, "%d of %d %ss, %s; fp32; inputs random normal, seed %" PRIu64 "; clattn %s; %s\n", device->units, device->all_units,
-            device->unit_name, bench_pin_explain(), session->seed, clattn_version(), session->os);
+    fprintf(file, "%d of %d %ss, %s; fp32; inputs random normal, seed %" PRIu64 "; clattn %s; %s\n", device->units,
+            device->all_units, device->unit_name, bench_pin_explain(), session->seed, clattn_version(), session->os);
 }
 
 /* Paragraphs, a line each, broken between words where the style has a width. */
@@ -131,8 +147,10 @@ static void print_text(FILE *file, const char *text, size_t width) {
     while (*text) {
         size_t blank = *text == ' ' || *text == '\n', word = strcspn(text + blank, " \n");
         bool fresh = *text == '\n' || (blank && width && column + 1 + word > width);
-        if (fresh) fputc('\n', file), column = 0;
-        else if (blank) fputc(' ', file), column++;
+        if (fresh)
+            fputc('\n', file), column = 0;
+        else if (blank)
+            fputc(' ', file), column++;
         fwrite(text + blank, 1, word, file);
         column += word;
         text += blank + word;
@@ -157,5 +175,9 @@ static void print_all(FILE *file, const bench_session *session, const style *sty
     clattn__text_free(&ratios);
 }
 
-void bench_print_table(FILE *file, const bench_session *session) { print_all(file, session, &plain); }
-void bench_print_markdown(FILE *file, const bench_session *session) { print_all(file, session, &markdown); }
+void bench_print_table(FILE *file, const bench_session *session) {
+    print_all(file, session, &plain);
+}
+void bench_print_markdown(FILE *file, const bench_session *session) {
+    print_all(file, session, &markdown);
+}

@@ -6,7 +6,9 @@
 #if defined(_OPENMP)
 #include <omp.h>
 
-int bench_has_threads(void) { return 1; }
+int bench_has_threads(void) {
+    return 1;
+}
 
 void bench_on_threads(int threads, void (*body)(void *, int, int), void *arg) {
 #pragma omp parallel num_threads(threads)
@@ -15,7 +17,9 @@ void bench_on_threads(int threads, void (*body)(void *, int, int), void *arg) {
 
 #else
 
-int bench_has_threads(void) { return 0; }
+int bench_has_threads(void) {
+    return 0;
+}
 
 void bench_on_threads(int threads, void (*body)(void *, int, int), void *arg) {
     for (int thread = 0; thread < threads; thread++) body(arg, thread, threads);
@@ -23,7 +27,9 @@ void bench_on_threads(int threads, void (*body)(void *, int, int), void *arg) {
 
 #endif
 
-static size_t cache_or(long reported, size_t guess) { return reported > 0 ? (size_t)reported : guess; }
+static size_t cache_or(long reported, size_t guess) {
+    return reported > 0 ? (size_t)reported : guess;
+}
 
 size_t bench_last_cache_bytes(void) {
 #if defined(_SC_LEVEL3_CACHE_SIZE)

@@ -57,7 +57,8 @@ static double lead_of(const bench_contrast *contrast, size_t i, bench_winner win
 }
 
 /* "16-256, 1024": the lengths that a side wins, neighbours joined. */
-static size_t add_lengths(clattn__text *text, const bench_contrast *contrast, const bench_winner *winners, bench_winner winner) {
+static size_t add_lengths(clattn__text *text, const bench_contrast *contrast, const bench_winner *winners,
+                          bench_winner winner) {
     size_t found = 0;
     for (size_t i = 0; i < contrast->count;) {
         size_t end = i;
@@ -89,7 +90,8 @@ static void add_wins(clattn__text *text, const bench_contrast *contrast, const b
     }
     clattn__text_add(text, " %s wins at %s ", name, wins > 1 ? "lengths" : "length");
     add_lengths(text, contrast, winners, winner);
-    if (wins == 1) clattn__text_add(text, ", %.1fx faster.", lead_of(contrast, most, winner));
+    if (wins == 1)
+        clattn__text_add(text, ", %.1fx faster.", lead_of(contrast, most, winner));
     else
         clattn__text_add(text, ", %.1fx to %.1fx faster (most at %" PRId64 ").", lead_of(contrast, least, winner),
                          lead_of(contrast, most, winner), contrast->lengths[most]);
@@ -132,7 +134,8 @@ void bench_verdict_contrast(clattn__text *text, const bench_contrast *contrast) 
 
     size_t last = contrast->count - 1;
     const bench_point *r = &contrast->recurrence_at[last];
-    clattn__text_add(text, "\nWhy: the recurrence is a chain of %" PRId64 " steps at length %" PRId64
+    clattn__text_add(text,
+                     "\nWhy: the recurrence is a chain of %" PRId64 " steps at length %" PRId64
                      ", %s us each, none of which can begin before the last has ended; attention is a chain of %" PRId64 ".",
                      r->chain, contrast->lengths[last], show(r->ms * 1e3 / (double)(r->chain > 0 ? r->chain : 1)).text,
                      contrast->attention_at[last].chain);
@@ -145,9 +148,12 @@ void bench_verdict_contrast(clattn__text *text, const bench_contrast *contrast) 
 
 static void add_gain(clattn__text *text, const char *name, const bench_point *one, const bench_point *many, bool full) {
     double speedup = one->ms / many->ms, doubt = fmax(BENCH_RESOLUTION, one->noise + many->noise);
-    if (speedup > 1 + doubt) clattn__text_add(text, "%s %.2fx%s", name, speedup, full ? " as fast as one" : "");
-    else if (1 / speedup > 1 + doubt) clattn__text_add(text, "%s %.2fx slower", name, 1 / speedup);
-    else clattn__text_add(text, "%s no faster (%.2fx, within the noise)", name, speedup);
+    if (speedup > 1 + doubt)
+        clattn__text_add(text, "%s %.2fx%s", name, speedup, full ? " as fast as one" : "");
+    else if (1 / speedup > 1 + doubt)
+        clattn__text_add(text, "%s %.2fx slower", name, 1 / speedup);
+    else
+        clattn__text_add(text, "%s no faster (%.2fx, within the noise)", name, speedup);
 }
 
 /* With more noise than this in a speed-up, nothing is foretold from it. */
@@ -168,7 +174,8 @@ static void add_forecast(clattn__text *text, const bench_scaling *scaling, const
     clattn__text_add(text, "on %d %s would win at every length measured", units, lead > 1 ? core->attention : core->recurrence);
 }
 
-void bench_verdict_scaling(clattn__text *text, const bench_scaling *scaling, const bench_contrast *core, const char *unit_name) {
+void bench_verdict_scaling(clattn__text *text, const bench_scaling *scaling, const bench_contrast *core,
+                           const char *unit_name) {
     if (scaling->count < 2) {
         clattn__text_add(text, "More %ss at length %" PRId64 ": only one was measured, so nothing is known.\n", unit_name,
                          scaling->length);
@@ -176,7 +183,8 @@ void bench_verdict_scaling(clattn__text *text, const bench_scaling *scaling, con
     }
     size_t last = scaling->count - 1;
     const bench_point *a = scaling->attention_at, *r = scaling->recurrence_at;
-    clattn__text_add(text, "More %ss, at length %" PRId64 ": %d of them ran ", unit_name, scaling->length, scaling->units[last]);
+    clattn__text_add(text, "More %ss, at length %" PRId64 ": %d of them ran ", unit_name, scaling->length,
+                     scaling->units[last]);
     add_gain(text, "attention", &a[0], &a[last], true);
     add_gain(text, " and the recurrence", &r[0], &r[last], false);
     if (fmax(a[0].noise + a[last].noise, r[0].noise + r[last].noise) > TOO_NOISY) {

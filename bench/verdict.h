@@ -41,8 +41,9 @@ typedef enum bench_winner { BENCH_WINNER_UNCLEAR, BENCH_WINNER_ATTENTION, BENCH_
 #define BENCH_RESOLUTION 0.03
 bench_winner bench_faster(const bench_point *attention, const bench_point *recurrence);
 
-/* The first length where the lines cross, both logarithmic between the lengths where one side clearly wins, when the recurrence's times are
- * multiplied by `recurrence_factor` and attention's by `attention_factor` (1 and 1: as measured); 0 when they do not. */
+/* The first length where the lines cross, both logarithmic between the lengths where one side clearly wins, when the
+ * recurrence's times are multiplied by `recurrence_factor` and attention's by `attention_factor` (1 and 1: as measured); 0 when
+ * they do not. */
 double bench_crossing(const bench_contrast *, double attention_factor, double recurrence_factor);
 
 /* Amdahl's parallel part in [0, 1] from the speed-up on `units`; 0 for one unit. */

@@ -54,8 +54,10 @@ static void choose_rows(bench_oracle *oracle, i64 len, i64 tile, uint64_t seed) 
     for (size_t i = 0; i < count; i++) {
         row_block *last = oracle->count ? &oracle->blocks[oracle->count - 1] : NULL;
         if (last && rows[i] < last->start + last->count) continue;
-        if (last && rows[i] == last->start + last->count) last->count++;
-        else oracle->blocks[oracle->count++] = (row_block){rows[i], 1};
+        if (last && rows[i] == last->start + last->count)
+            last->count++;
+        else
+            oracle->blocks[oracle->count++] = (row_block){rows[i], 1};
     }
 }
 
@@ -72,12 +74,16 @@ static void choose_three_blocks(bench_oracle *oracle, i64 len, uint64_t seed) {
 static double whole_flops(const bench_shape *s) {
     double rows = (double)s->batch * (double)s->len_q;
     switch (s->op) {
-    case BENCH_OP_ATTENTION: return rows * 2.0 * (double)(s->heads_q * s->len_kv * (s->head_dim + s->value_dim));
+    case BENCH_OP_ATTENTION:
+        return rows * 2.0 * (double)(s->heads_q * s->len_kv * (s->head_dim + s->value_dim));
     case BENCH_OP_MHA:
         return rows * 2.0 * (double)(s->heads_q * (s->head_dim + s->value_dim)) * (double)(s->len_kv + 2 * s->d_in);
-    case BENCH_OP_PROJECT: return rows * 2.0 * (double)(s->d_in * s->hidden);
-    case BENCH_OP_RNN: return rows * 2.0 * (double)(s->hidden * (s->hidden + s->d_in));
-    case BENCH_OP_LSTM: return rows * 8.0 * (double)(s->hidden * (s->hidden + s->d_in));
+    case BENCH_OP_PROJECT:
+        return rows * 2.0 * (double)(s->d_in * s->hidden);
+    case BENCH_OP_RNN:
+        return rows * 2.0 * (double)(s->hidden * (s->hidden + s->d_in));
+    case BENCH_OP_LSTM:
+        return rows * 8.0 * (double)(s->hidden * (s->hidden + s->d_in));
     }
     return 0;
 }
@@ -95,8 +101,10 @@ static void choose_blocks(bench_oracle *oracle, const bench_shape *s, i64 tile, 
         choose_rows(oracle, s->len_q, tile, seed);
     }
     for (size_t i = 0; i < oracle->count; i++) oracle->rows += oracle->blocks[i].count;
-    const char *unit = bench_op_recurs(s->op) ? "first %" PRId64 " of %" PRId64 " steps" : "%" PRId64 " of %" PRId64 " rows a head";
-    if (oracle->rows == s->len_q) snprintf(oracle->how, sizeof oracle->how, "whole, against reference");
+    const char *unit =
+        bench_op_recurs(s->op) ? "first %" PRId64 " of %" PRId64 " steps" : "%" PRId64 " of %" PRId64 " rows a head";
+    if (oracle->rows == s->len_q)
+        snprintf(oracle->how, sizeof oracle->how, "whole, against reference");
     else {
         int length = snprintf(oracle->how, sizeof oracle->how, unit, oracle->rows, s->len_q);
         snprintf(oracle->how + length, sizeof oracle->how - (size_t)length, ", against reference");
@@ -117,16 +125,20 @@ static float *row_pointer(const clattn_arg *arg, const clattn_tensor *tensor, i6
 
 static i64 position_of_first(const bench_shape *s) {
     switch (s->align) {
-    case CLATTN_ALIGN_TOP_LEFT: return 0;
-    case CLATTN_ALIGN_BOTTOM_RIGHT: return s->len_kv - s->len_q;
+    case CLATTN_ALIGN_TOP_LEFT:
+        return 0;
+    case CLATTN_ALIGN_BOTTOM_RIGHT:
+        return s->len_kv - s->len_q;
     case CLATTN_ALIGN_PAST:
-    case CLATTN_ALIGN_OFFSET: return s->offset;
+    case CLATTN_ALIGN_OFFSET:
+        return s->offset;
     }
     return 0;
 }
 
 /* The descriptor and arguments of the problem cut down to a block: inputs are views of the problem's, `out` is packed. */
-static void cut(const bench_problem *problem, row_block block, bench_desc *desc, clattn_arg *args, size_t *arg_count, float *out) {
+static void cut(const bench_problem *problem, row_block block, bench_desc *desc, clattn_arg *args, size_t *arg_count,
+                float *out) {
     const bench_shape *s = &problem->shape;
     *desc = problem->desc;
     *arg_count = problem->arg_count;
@@ -134,10 +146,18 @@ static void cut(const bench_problem *problem, row_block block, bench_desc *desc,
     for (size_t i = 0; i < *arg_count; i++) args[i].bytes = 0;
     clattn_tensor *sliced, *output;
     switch (s->op) {
-    case BENCH_OP_ATTENTION: sliced = &desc->attention.q, output = &desc->attention.out; break;
-    case BENCH_OP_MHA: sliced = &desc->mha.x, output = &desc->mha.out; break;
-    case BENCH_OP_PROJECT: sliced = &desc->project_qkv.x, output = &desc->project_qkv.q; break;
-    default: sliced = &desc->recurrence.x, output = &desc->recurrence.out; break;
+    case BENCH_OP_ATTENTION:
+        sliced = &desc->attention.q, output = &desc->attention.out;
+        break;
+    case BENCH_OP_MHA:
+        sliced = &desc->mha.x, output = &desc->mha.out;
+        break;
+    case BENCH_OP_PROJECT:
+        sliced = &desc->project_qkv.x, output = &desc->project_qkv.q;
+        break;
+    default:
+        sliced = &desc->recurrence.x, output = &desc->recurrence.out;
+        break;
     }
     if (s->op == BENCH_OP_MHA && desc->mha.x_kv.dtype == CLATTN_ABSENT && block.count < s->len_q) {
         desc->mha.x_kv = desc->mha.x;
@@ -149,8 +169,15 @@ static void cut(const bench_problem *problem, row_block block, bench_desc *desc,
     args[problem->arg_count - 1].data = out;
     i64 offset = position_of_first(s) + block.start;
     if (!s->causal) return;
-    if (s->op == BENCH_OP_ATTENTION) desc->attention.align = CLATTN_ALIGN_OFFSET, desc->attention.offset = offset;
-    if (s->op == BENCH_OP_MHA) desc->mha.align = CLATTN_ALIGN_OFFSET, desc->mha.offset = offset;
+    if (s->op == BENCH_OP_ATTENTION) {
+        desc->attention.align = CLATTN_ALIGN_OFFSET;
+        desc->attention.offset = offset;
+        desc->attention.past_len = 0;
+    } else if (s->op == BENCH_OP_MHA) {
+        desc->mha.align = CLATTN_ALIGN_OFFSET;
+        desc->mha.offset = offset;
+        desc->mha.past_len = 0;
+    }
 }
 
 static bool run_reference(clattn_context *reference, bench_op op, const bench_desc *desc, const clattn_arg *args, size_t count,
@@ -184,7 +211,8 @@ static bool compute_block(bench_oracle *oracle, const bench_problem *problem, cl
 }
 
 /* A layer without a mask treats every query alike: one gathered descriptor projects the keys only once. */
-static bool compute_gathered(bench_oracle *oracle, const bench_problem *problem, clattn_context *reference, bench_error *error) {
+static bool compute_gathered(bench_oracle *oracle, const bench_problem *problem, clattn_context *reference,
+                             bench_error *error) {
     const bench_shape *s = &problem->shape;
     float *x = malloc((size_t)(s->batch * oracle->rows * s->d_in) * sizeof *x + 1);
     if (!x) return bench_fail(error, "out of memory");

@@ -70,7 +70,9 @@ static bool run_script(bench_candidate *candidate, bench_time *time, bench_error
     return true;
 }
 
-static void release_nothing(bench_candidate *candidate) { (void)candidate; }
+static void release_nothing(bench_candidate *candidate) {
+    (void)candidate;
+}
 
 static const bench_candidate_class scripted = {.run = run_script, .release = release_nothing};
 static const bench_sampling short_sampling = {.warm_up_s = 0.01, .seconds = 0.01};
@@ -467,8 +469,16 @@ static void check_verification(bench_shape shape, const char *how_part) {
 }
 
 static bench_shape small(bench_op op, int64_t len) {
-    return (bench_shape){.op = op, .batch = 2, .heads_q = 4, .heads_kv = 2, .len_q = len, .len_kv = len, .head_dim = 8,
-                         .value_dim = 8, .d_in = 32, .hidden = 32};
+    return (bench_shape){.op = op,
+                         .batch = 2,
+                         .heads_q = 4,
+                         .heads_kv = 2,
+                         .len_q = len,
+                         .len_kv = len,
+                         .head_dim = 8,
+                         .value_dim = 8,
+                         .d_in = 32,
+                         .hidden = 32};
 }
 
 START_TEST(small_problems_are_verified_whole) {
@@ -479,6 +489,10 @@ END_TEST
 START_TEST(large_problems_are_verified_in_part) {
     bench_shape shape = small(BENCH_OP_ATTENTION, 1200);
     shape.causal = 1;
+    check_verification(shape, "of 1200 rows a head");
+    shape.align = CLATTN_ALIGN_PAST;
+    shape.len_kv = 1300;
+    shape.offset = 100;
     check_verification(shape, "of 1200 rows a head");
     shape = small(BENCH_OP_MHA, 1200);
     check_verification(shape, "of 1200 rows a head");

@@ -14,10 +14,11 @@ static const char *machine; /* the argument */
 
 /* ---- questions ----------------------------------------------------------------------------------------------------- */
 
-static clattn_device_info list[64];
+static clattn_device_info list[64] = {CLATTN_DEVICE_INFO_INIT};
 static size_t count;
 
 static void read_list(void) {
+    list[0].struct_size = sizeof list[0];
     ck_assert_int_eq(clattn_device_list(list, COUNT(list), &count), CLATTN_OK);
     ck_assert_uint_le(count, COUNT(list));
 }
@@ -51,7 +52,7 @@ static opened open_device(const char *text) {
     options.error_size = sizeof o.error;
     o.status = clattn_context_create(&options, &o.context);
     if (o.status == CLATTN_OK) {
-        clattn_device_info info;
+        clattn_device_info info = CLATTN_DEVICE_INFO_INIT;
         ck_assert_int_eq(clattn_context_device(o.context, &info), CLATTN_OK);
         snprintf(o.id, sizeof o.id, "%s", info.id);
         ck_assert_uint_gt(clattn_context_explain(o.context, o.why, sizeof o.why), 0);

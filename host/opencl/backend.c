@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "opencl.h"
@@ -11,6 +12,13 @@ clattn_status clattn__opencl_fail(clattn_context *context, const char *call, cl_
         code == CL_OUT_OF_HOST_MEMORY || code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_INVALID_BUFFER_SIZE;
     return clattn__fail(context, memory ? CLATTN_ERROR_MEMORY : CLATTN_ERROR_OPENCL, "%s failed: %s (%d)", call,
                         clattn__opencl_code(code), code);
+}
+
+clattn_status clattn__opencl_fail_buffer(clattn_context *context, const char *what, size_t bytes, cl_int code) {
+    char call[160];
+    snprintf(call, sizeof call, "clCreateBuffer of %s, %zu bytes where the device gives at most %llu,", what, bytes,
+             (unsigned long long)context->device.info.max_alloc_bytes);
+    return clattn__opencl_fail(context, call, code);
 }
 
 /* CLBlast builds its kernels at the first product; a product of one element has that done before a run is timed or must not

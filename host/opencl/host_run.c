@@ -78,7 +78,8 @@ static clattn_status wrap_regions(host_run *run) {
         cl_int code;
         region->mem = cl->api.CreateBuffer(cl->cl, access | CL_MEM_USE_HOST_PTR, region->end - region->begin,
                                            (void *)region->begin, &code);
-        if (!region->mem) return clattn__opencl_fail(run->plan->context, "clCreateBuffer on host memory", code);
+        if (!region->mem)
+            return clattn__opencl_fail_buffer(run->plan->context, "host memory", region->end - region->begin, code);
     }
     return CLATTN_OK;
 }
@@ -117,7 +118,7 @@ static cl_mem kept_buffer(clattn_plan *plan, int n, size_t size) {
     cl_int code;
     state->buffers[n].mem = cl->api.CreateBuffer(cl->cl, CL_MEM_READ_WRITE, size, NULL, &code);
     if (!state->buffers[n].mem)
-        clattn__opencl_fail(plan->context, "clCreateBuffer", code);
+        clattn__opencl_fail_buffer(plan->context, "a tensor", size, code);
     else
         state->buffers[n].size = size;
     return state->buffers[n].mem;

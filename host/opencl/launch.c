@@ -6,7 +6,6 @@
  * Nothing here blocks.
  */
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,12 +39,8 @@ clattn_status clattn__opencl_own_workspace(clattn_plan *plan, clattn_cl_arg *bou
     if (!state->workspace && plan->workspace_bytes > 0) {
         cl_int code;
         state->workspace = cl->api.CreateBuffer(cl->cl, CL_MEM_READ_WRITE, plan->workspace_bytes, NULL, &code);
-        if (!state->workspace) {
-            char call[160];
-            snprintf(call, sizeof call, "clCreateBuffer of a workspace of %zu bytes, where the device gives at most %llu,",
-                     plan->workspace_bytes, (unsigned long long)plan->context->device.info.max_alloc_bytes);
-            return clattn__opencl_fail(plan->context, call, code);
-        }
+        if (!state->workspace)
+            return clattn__opencl_fail_buffer(plan->context, "the workspace", plan->workspace_bytes, code);
     }
     *bound = (clattn_cl_arg){CLATTN_TENSOR_WORKSPACE, state->workspace, 0};
     *after = last_user(plan);

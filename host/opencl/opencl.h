@@ -50,6 +50,8 @@ static inline clattn__opencl *clattn__opencl_of(const clattn_context *context) {
 
 /* `call` returned `code`: an error text that names both, and MEMORY or OPENCL. */
 clattn_status clattn__opencl_fail(clattn_context *, const char *call, cl_int code);
+/* clCreateBuffer did, of so many bytes. */
+clattn_status clattn__opencl_fail_buffer(clattn_context *, const char *what, size_t bytes, cl_int code);
 
 /* ---- devices.c ----------------------------------------------------------------------------------------------------- */
 

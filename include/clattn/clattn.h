@@ -12,7 +12,9 @@
  *    with g = h / (heads_q / heads_kv). A key j is live for query i when no mask removes it; `causal` keeps the keys
  *    j <= i + offset, where the alignment names the offset (see clattn_align). A masked key never reaches a result, not
  *    even as 0 * NaN. A row without a live key gives out = 0, weights = 0, lse = -infinity. A score of -infinity weighs 0.
- *    A live NaN or +infinity score makes its own row NaN and no other. Zero-length dimensions are legal.
+ *    A live NaN or +infinity score makes its own row NaN and no other; a row whose live scores are all -infinity is like one
+ *    without a live key. A live key's NaN or infinite value makes its element of out NaN even where the weight is 0.
+ *    Zero-length dimensions are legal; without elements in head_dim every score is 0.
  *
  * 2. How it is used
  *
@@ -27,11 +29,19 @@
  *
  *    Same inputs, same device, same plan: bitwise the same output. A sample alone equals the same sample in a batch.
  *    Functions return a status and write outputs only on success. Nothing is printed, nothing exits, nothing is global.
- *    A plan names what it runs and why; no fallback is silent.
+ *    A plan names what it runs and why; no fallback is silent. A descriptor's option that would have no effect (scale without
+ *    has_scale, align without causal, a bias without its weight) is refused with ARGUMENT, not ignored.
+ *
+ *    Limits: a view has at most 2^61 bytes from its first element to its last and as many elements, broadcast ones counted;
+ *    head_dim and value_dim are below 2^31. Beyond: OVERFLOW. Whether there is memory for a workspace, a run says: MEMORY.
  *
  * 4. Threads
  *
  *    A context may be used from many threads at once; a plan from one thread at a time. Destroy a context after its plans.
+ *    Each thread has an error text of its own in a context.
+ *
+ *    After fork, a child may run the parent's native plans: on one thread, since OpenMP's do not survive. A context that a
+ *    child makes itself needs threads = 1 where its parent has used OpenMP. OpenCL contexts stay with their process.
  *
  * 5. ABI
  *
@@ -192,17 +202,20 @@ typedef void (*clattn_log_callback)(void *user, clattn_log_level level, const ch
 
 typedef struct clattn_context_options {
     size_t struct_size;
-    /* "auto", "gpu", "cpu", "native", "opencl", "opencl:P:D" or "reference"; NULL: $CLATTN_DEVICE, else "auto".
+    /* "auto", "gpu", "cpu", "native", "opencl", "opencl:P:D" or "reference"; NULL: $CLATTN_DEVICE, else "auto"; "": "auto".
      *   auto       the best GPU on which a kernel builds, else the fastest CPU path; never fails
      *   gpu        the best GPU
      *   cpu        the fastest CPU path: native, or an OpenCL CPU device
      *   native     the CPU kernels compiled into the library; always there
      *   opencl     any OpenCL CPU device;  opencl:P:D  device D of platform P, as clattn_device_list counts them
-     *   reference  plain loops in double precision: the oracle, slow */
+     *   reference  plain loops in double precision: the oracle, slow
+     * To compare: native:LEVEL is an instruction set of clattn_device_info.features, such as native:generic; opencl:P:D:FAMILY
+     * the kernels of one kind, cpu, gpu or clblast (gpu with CLBlast's products), whatever the device. */
     const char *device;
-    /* Native threads; 0: as OpenMP says (OMP_NUM_THREADS, affinity). */
+    /* Native threads, at most 4096; 0: as OpenMP says (OMP_NUM_THREADS, affinity). Other devices do not use it. An OpenMP
+     * runtime that cannot start so many ends the process. Results do not change with it. */
     int threads;
-    /* OpenCL: at most so many work-groups in flight; 0: no limit. Results do not change, speed does. */
+    /* OpenCL: at most so many work-groups in flight; 0: no limit. Results do not change, speed does. Others do not use it. */
     int work_groups;
     clattn_log_callback log;
     void *log_user;
@@ -239,7 +252,8 @@ typedef enum clattn_device_kind {
 /* Numbers that a device does not report are 0, texts "". */
 typedef struct clattn_device_info {
     size_t struct_size;
-    char id[32]; /* what clattn_context_options.device takes: "native", "opencl:0:0", ... */
+    char id[32]; /* what clattn_context_options.device takes: "native", "opencl:0:0", ...; not "opencl:caller", which says
+                    clattn_cl_context_create, nor an entry with a problem */
     clattn_device_kind kind;
     char name[128];
     char platform[128];
@@ -296,8 +310,8 @@ typedef struct clattn_attention_desc {
     int causal;    /* 1: keep keys <= position */
     double scale;
     clattn_align align;
-    int64_t past_len; /* for CLATTN_ALIGN_PAST */
-    int64_t offset;   /* for CLATTN_ALIGN_OFFSET; may be negative */
+    int64_t past_len; /* for CLATTN_ALIGN_PAST: 0 to 2^61 */
+    int64_t offset;   /* for CLATTN_ALIGN_OFFSET: -2^61 to 2^61 */
     clattn_algorithm algorithm;
 } clattn_attention_desc;
 
@@ -305,7 +319,8 @@ typedef struct clattn_attention_desc {
  *   x (batch, 1, len_q, d_in)   x_kv (batch, 1, len_kv, d_kv) optional   w_q (1, 1, d_in, heads_q * head_dim)
  *   w_k, w_v (1, 1, d_kv or d_in, heads_kv * dim)   b_* (1, 1, 1, columns of the weight) optional
  *   q (batch, heads_q, len_q, head_dim), k, v likewise; any of q, k, v may be absent together with its weight.
- * Column h * head_dim + d of a product is element d of head h. */
+ * x is needed even where only k or v is asked for, x_kv only together with k or v. Column h * head_dim + d of a product is
+ * element d of head h. */
 typedef struct clattn_project_qkv_desc {
     size_t struct_size;
     clattn_tensor x, x_kv;
@@ -415,7 +430,8 @@ typedef struct clattn_arg {
 } clattn_arg;
 
 /* Run on host memory. args names every tensor of the plan once, in any order; CLATTN_TENSOR_WORKSPACE is optional: at least
- * workspace_bytes, its size given, aligned to 64 (without one the plan allocates its own at the first run and keeps it).
+ * workspace_bytes, its size given, aligned to 64 (without one the plan allocates its own at the first run and keeps it; an
+ * OpenCL plan checks what is given and uses memory of its device). An empty tensor's data may be NULL.
  * Blocks until the outputs are written.
  * Errors: ARGUMENT (missing, repeated or unexpected tensor; null or misaligned pointer; too few bytes), WORKSPACE, ALIAS (an
  * output shares an element with another tensor), MEMORY, OPENCL. */

@@ -40,7 +40,8 @@ typedef struct clattn_cl_arg {
  * descriptor's. The queue may be in-order or out-of-order. *event (may be NULL) completes with the last kernel and is the
  * caller's to release. Runs of one plan that share the plan's own workspace are ordered after one another; give a workspace
  * each to let them overlap.
- * An empty tensor's mem may be NULL.
+ * An empty tensor's mem may be NULL. wait_list is NULL exactly when wait_count is 0. The queue is not flushed, or only where
+ * the plan's own workspace needs it. On failure *event is not written; kernels before the one that failed may be enqueued.
  * Errors: ARGUMENT (tensors as for clattn_plan_run; a buffer too small for its view, of another context, or that kernels may not
  * read or write; a queue of another context or device), ALIAS (an output shares an element with another tensor of the same
  * memory object), WORKSPACE, OPENCL, UNSUPPORTED (not an OpenCL plan). */
