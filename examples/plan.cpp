@@ -67,7 +67,8 @@ std::vector<float> storage(const Plan &plan, clattn_tensor_id id) {
 int main() try {
     const Context context = open_context();
     const Plan plan = plan_attention(context.get());
-    std::vector<float> q = storage(plan, CLATTN_TENSOR_Q), k = storage(plan, CLATTN_TENSOR_K), v = storage(plan, CLATTN_TENSOR_V);
+    std::vector<float> q = storage(plan, CLATTN_TENSOR_Q), k = storage(plan, CLATTN_TENSOR_K),
+                       v = storage(plan, CLATTN_TENSOR_V);
     std::vector<float> out = storage(plan, CLATTN_TENSOR_OUT), lse = storage(plan, CLATTN_TENSOR_LSE);
     const clattn_arg args[] = {{CLATTN_TENSOR_Q, q.data(), q.size() * sizeof(float)},
                                {CLATTN_TENSOR_K, k.data(), k.size() * sizeof(float)},

@@ -25,7 +25,8 @@ try_prefix() {
     for file in "${files[@]}"; do
         [[ -f $prefix/$file ]] || fail "not installed: $file"
     done
-    ! grep -rl --include='*.pc' --include='*.cmake' -e "$build" -e "$source" "$prefix" || fail 'these name the folder of the build'
+    ! grep -rl --include='*.pc' --include='*.cmake' -e "$build" -e "$source" "$prefix" ||
+        fail 'these name the folder of the build'
     [[ ! -x $build/clattn ]] || "$prefix/bin/clattn" --version
 }
 
