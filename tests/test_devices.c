@@ -18,6 +18,7 @@ static clattn_device_info list[64] = {CLATTN_DEVICE_INFO_INIT};
 static size_t count;
 
 static void read_list(void) {
+    list[0].struct_size = sizeof list[0];
     ck_assert_int_eq(clattn_device_list(list, COUNT(list), &count), CLATTN_OK);
     ck_assert_uint_le(count, COUNT(list));
 }

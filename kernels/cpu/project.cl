@@ -35,36 +35,41 @@ INLINE void finish_row(float *c, __global const float *bias, __global const floa
     store_row(c, y + b * p->y.b + l * p->y.l, p, column, lanes);
 }
 
-__kernel GROUP_OF_ONE void project(__global const float *x, __global const float *w, __global const float *bias,
-                                   __global const float *residual, __global float *y, project_params p) {
+/* `lanes` columns from `column` on, of `rows` rows from `first` on. Rows are stored as soon as they are done, beside the next
+ * ones' arithmetic. */
+INLINE void project_block(__global const float *x, __global const float *w, __global const float *bias,
+                          __global const float *residual, __global float *y, const project_params *p, i64 first, int rows,
+                          i64 column, int lanes) {
     vec panel_memory[TILE_K * VECTORS], c_memory[TILE_M * VECTORS];
     float *panel = (float *)panel_memory, *c = (float *)c_memory;
-    x += p.base[0], w += p.base[1], bias += p.base[2], residual += p.base[3], y += p.base[4];
     /* A block of rows has one stride, so where batches do not follow one another it ends with the batch. */
-    i64 x_row = p.len == 1 ? p.x.b : p.x.l, run = p.x.b == p.len * x_row ? p.batch * p.len : p.len;
+    i64 x_row = p->len == 1 ? p->x.b : p->x.l, run = p->x.b == p->len * x_row ? p->batch * p->len : p->len;
+    tile_clear(c, rows);
+    for (i64 k = 0; k == 0 || k < p->depth; k += TILE_K) {
+        int depth = (int)(p->depth - k < TILE_K ? p->depth - k : TILE_K);
+        panel_pack(panel, w + k * p->w.l + column * p->w.d, p->w.l, p->w.d, depth, lanes);
+        for (int r = 0, count; r < rows; r += count) {
+            i64 b = (first + r) / p->len, l = (first + r) % p->len, left = run - (first + r) % run;
+            count = rows - r < left ? rows - r : (int)left;
+            if (count > ROWS) count = ROWS;
+            tile_multiply_rows(count, c + r * LANES, x + b * p->x.b + l * p->x.l + k * p->x.d, x_row, p->x.d, panel, depth);
+            if (k + TILE_K < p->depth) continue;
+            for (int n = r; n < r + count; n++)
+                finish_row(c + n * LANES, bias, residual, y, p, (first + n) / p->len, (first + n) % p->len, column, lanes);
+        }
+    }
+}
+
+__kernel GROUP_OF_ONE void project(__global const float *x, __global const float *w, __global const float *bias,
+                                   __global const float *residual, __global float *y, project_params p) {
+    x += p.base[0], w += p.base[1], bias += p.base[2], residual += p.base[3], y += p.base[4];
     i64 column_tiles = (p.columns + TILE_N - 1) / TILE_N;
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
-        i64 first = group / column_tiles * TILE_M, column = group % column_tiles * TILE_N;
-        i64 end = column + TILE_N < p.columns ? column + TILE_N : p.columns;
-        int rows = (int)(p.batch * p.len - first < TILE_M ? p.batch * p.len - first : TILE_M);
-        for (; column < end; column += LANES) {
-            int lanes = (int)(end - column < LANES ? end - column : LANES);
-            tile_clear(c, rows);
-            for (i64 k = 0; k == 0 || k < p.depth; k += TILE_K) {
-                int depth = (int)(p.depth - k < TILE_K ? p.depth - k : TILE_K);
-                panel_pack(panel, w + k * p.w.l + column * p.w.d, p.w.l, p.w.d, depth, lanes);
-                for (int r = 0; r < rows;) {
-                    i64 b = (first + r) / p.len, l = (first + r) % p.len, left = run - (first + r) % run;
-                    int count = rows - r < left ? rows - r : (int)left;
-                    if (count > ROWS) count = ROWS;
-                    tile_multiply_rows(count, c + r * LANES, x + b * p.x.b + l * p.x.l + k * p.x.d, x_row, p.x.d, panel, depth);
-                    if (k + TILE_K >= p.depth)
-                        for (int n = r; n < r + count; n++)
-                            finish_row(c + n * LANES, bias, residual, y, &p, (first + n) / p.len, (first + n) % p.len, column,
-                                       lanes);
-                    r += count;
-                }
-            }
+        i64 first = group / column_tiles * TILE_M, start = group % column_tiles * TILE_N;
+        i64 rows = p.batch * p.len - first < TILE_M ? p.batch * p.len - first : TILE_M;
+        for (i64 column = start; column < start + TILE_N && column < p.columns; column += LANES) {
+            i64 lanes = p.columns - column < LANES ? p.columns - column : LANES;
+            project_block(x, w, bias, residual, y, &p, first, (int)rows, column, (int)lanes);
         }
     }
 }
