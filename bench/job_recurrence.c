@@ -26,8 +26,10 @@ static bool measure_length(bench_session *session, int64_t length, bench_error *
         if (!kinds[i].layer) shape.d_in = 0;
         right = bench_problem_create(&problems[i], &shape, session->seed, error);
         /* OpenCL has two ways; on host memory there is one. */
-        for (int way = device->cl ? 1 : 0; right && way <= (device->cl ? 2 : 0); way++)
-            bench_group_add_plan(&group, "recurrence", device, &problems[i], (bench_variant){.persistent = way});
+        const clattn_recurrence_form first_form = device->cl ? CLATTN_RECURRENCE_PERSISTENT : CLATTN_RECURRENCE_AUTO;
+        const clattn_recurrence_form last_form = device->cl ? CLATTN_RECURRENCE_STEPS : CLATTN_RECURRENCE_AUTO;
+        for (clattn_recurrence_form form = first_form; right && form <= last_form; form++)
+            bench_group_add_plan(&group, "recurrence", device, &problems[i], (bench_variant){.recurrence = form});
     }
     bench_session_progress(session, "recurrences at length %lld: sampling", (long long)length);
     right = right && bench_group_measure(&group, false, &first, error);

@@ -86,25 +86,26 @@ static bench_desc desc_of(const bench_shape *shape) {
     return (bench_desc){0};
 }
 
-bench_desc bench_problem_desc(const bench_problem *problem, bench_variant variant) {
-    bench_desc desc = problem->desc;
-    if (problem->shape.op == BENCH_OP_ATTENTION) desc.attention.algorithm = variant.algorithm;
-    if (problem->shape.op == BENCH_OP_MHA) desc.mha.algorithm = variant.algorithm;
-    if (bench_op_recurs(problem->shape.op)) desc.recurrence.persistent = variant.persistent;
-    return desc;
+static clattn_plan_options options_of(bench_op op, bench_variant variant) {
+    clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;
+    if (op == BENCH_OP_ATTENTION || op == BENCH_OP_MHA) options.algorithm = variant.algorithm;
+    if (bench_op_recurs(op)) options.recurrence = variant.recurrence;
+    return options;
 }
 
-clattn_status bench_plan_create(clattn_context *context, bench_op op, const bench_desc *desc, clattn_plan **plan) {
+clattn_status bench_plan_create(clattn_context *context, bench_op op, const bench_desc *desc, bench_variant variant,
+                                clattn_plan **plan) {
+    const clattn_plan_options options = options_of(op, variant);
     switch (op) {
     case BENCH_OP_ATTENTION:
-        return clattn_plan_create_attention(context, &desc->attention, plan);
+        return clattn_plan_create_attention(context, &desc->attention, &options, plan);
     case BENCH_OP_MHA:
-        return clattn_plan_create_mha(context, &desc->mha, plan);
+        return clattn_plan_create_mha(context, &desc->mha, &options, plan);
     case BENCH_OP_PROJECT:
-        return clattn_plan_create_project_qkv(context, &desc->project_qkv, plan);
+        return clattn_plan_create_project_qkv(context, &desc->project_qkv, &options, plan);
     case BENCH_OP_RNN:
     case BENCH_OP_LSTM:
-        return clattn_plan_create_recurrence(context, &desc->recurrence, plan);
+        return clattn_plan_create_recurrence(context, &desc->recurrence, &options, plan);
     }
     return CLATTN_ERROR_INTERNAL;
 }

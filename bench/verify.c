@@ -183,7 +183,7 @@ static void cut(const bench_problem *problem, row_block block, bench_desc *desc,
 static bool run_reference(clattn_context *reference, bench_op op, const bench_desc *desc, const clattn_arg *args, size_t count,
                           bench_error *error) {
     clattn_plan *plan = NULL;
-    clattn_status status = bench_plan_create(reference, op, desc, &plan);
+    clattn_status status = bench_plan_create(reference, op, desc, (bench_variant){0}, &plan);
     if (status == CLATTN_OK) status = clattn_plan_run(plan, args, count);
     clattn_plan_destroy(plan);
     if (status == CLATTN_OK) return true;

@@ -53,7 +53,7 @@ Plan plan_attention(clattn_context *context) {
     desc.causal = 1;
     desc.align = CLATTN_ALIGN_BOTTOM_RIGHT;
     clattn_plan *plan = nullptr;
-    check(clattn_plan_create_attention(context, &desc, &plan), context);
+    check(clattn_plan_create_attention(context, &desc, nullptr, &plan), context);
     return Plan(plan);
 }
 

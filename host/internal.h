@@ -216,6 +216,7 @@ strides clattn__strides(const clattn_tensor *); /* those of size-1 dimensions be
 typedef struct clattn__operator {
     const char *name; /* as clattn_plan_info.op */
     size_t desc_size;
+    bool has_algorithm, has_recurrence; /* which of clattn_plan_options it has a use for */
     /* Check plan->desc, resolve its defaults, declare the tensors, count flops and bytes. */
     clattn_status (*validate)(clattn_plan *);
     /* The operator itself in double precision on the plan's tensors: the oracle. */
@@ -236,6 +237,7 @@ struct clattn_plan {
         CLATTN__OPERATORS(X)
 #undef X
     } desc; /* validated, defaults resolved */
+    clattn_plan_options options; /* validated */
     clattn_tensor tensors[CLATTN_TENSOR_COUNT]; /* ABSENT where the plan has none, and for the workspace */
     bool is_output[CLATTN_TENSOR_COUNT];
     clattn__step *steps;

@@ -110,7 +110,7 @@ clattn_status clattn_attention_f32(clattn_context *context, int64_t batch, int64
         {CLATTN_TENSOR_V, (void *)v, 0},
         {CLATTN_TENSOR_OUT, out, 0},
     };
-    clattn_status status = clattn_attention(context, &desc, args, sizeof args / sizeof *args);
+    clattn_status status = clattn_attention(context, &desc, NULL, args, sizeof args / sizeof *args);
     clattn_context_destroy(own);
     return status;
 }

@@ -170,7 +170,6 @@ attention_results attention_run(clattn_context *context, const attention_problem
                                 int want) {
     const attention_case *c = &p->c;
     clattn_attention_desc desc = attention_desc(p);
-    desc.algorithm = algorithm;
     desc.q = as(l, desc.q);
     desc.k = as(l, desc.k);
     desc.v = as(l, desc.v);
@@ -189,7 +188,7 @@ attention_results attention_run(clattn_context *context, const attention_problem
     bind_output(&b, CLATTN_TENSOR_WEIGHTS, desc.weights);
 
     clattn_plan *plan;
-    assert_ok(context, clattn_plan_create_attention(context, &desc, &plan));
+    assert_ok(context, clattn_plan_create_attention(context, &desc, OPTIONS(.algorithm = algorithm), &plan));
     clattn_plan_info info = {.struct_size = sizeof info};
     assert_ok(context, clattn_plan_get_info(plan, &info));
     attention_results results = {0};

@@ -39,9 +39,6 @@ static clattn_status check_alignment(clattn_plan *plan, const clattn_attention_d
 }
 
 static clattn_status check_options(clattn_plan *plan, const clattn_attention_desc *desc) {
-    if ((unsigned)desc->algorithm > CLATTN_ALGORITHM_FUSED)
-        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "algorithm is %d; it is 0 to %d", (int)desc->algorithm,
-                            CLATTN_ALGORITHM_FUSED);
     clattn_status status = check_flag(plan, "causal", desc->causal);
     if (status == CLATTN_OK) status = check_flag(plan, "has_scale", desc->has_scale);
     if (status == CLATTN_OK) status = check_alignment(plan, desc);
@@ -186,8 +183,8 @@ static bool wants_matrix(const clattn__attention_operands *o) {
 }
 
 /* The row that serves as fused, or NULL for staged; and the reason in the plan's words. */
-static clattn_status choose_fused(clattn_plan *plan, clattn_algorithm asked, const clattn__params *params, bool matrix,
-                                  const clattn__row **row) {
+static clattn_status choose_fused(clattn_plan *plan, const clattn__params *params, bool matrix, const clattn__row **row) {
+    const clattn_algorithm asked = plan->options.algorithm;
     *row = NULL;
     if (asked == CLATTN_ALGORITHM_FUSED && matrix)
         return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED,
@@ -215,7 +212,7 @@ static clattn_status choose_fused(clattn_plan *plan, clattn_algorithm asked, con
 clattn_status clattn__attention_emit(clattn_plan *plan, const clattn_attention_desc *desc, const clattn__attention_operands *o) {
     const clattn__params params = {.attention = make_params(desc, o)};
     const clattn__row *fused;
-    clattn_status status = choose_fused(plan, desc->algorithm, &params, wants_matrix(o), &fused);
+    clattn_status status = choose_fused(plan, &params, wants_matrix(o), &fused);
     if (status != CLATTN_OK) return status;
     plan->algorithm = fused ? "fused" : "staged";
     return fused ? emit_fused(plan, fused, &params, o) : emit_staged(plan, &params, o);
@@ -237,6 +234,7 @@ static clattn_status attention_build(clattn_plan *plan) {
 const clattn__operator clattn__operator_attention = {
     .name = "attention",
     .desc_size = sizeof(clattn_attention_desc),
+    .has_algorithm = true,
     .validate = attention_validate,
     .reference = clattn__reference_attention,
     .build = attention_build,

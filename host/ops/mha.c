@@ -23,7 +23,6 @@ static clattn_attention_desc inner_attention(const clattn_mha_desc *d) {
         .align = d->align,
         .past_len = d->past_len,
         .offset = d->offset,
-        .algorithm = d->algorithm,
     };
 }
 
@@ -170,6 +169,7 @@ static clattn_status mha_build(clattn_plan *plan) {
 const clattn__operator clattn__operator_mha = {
     .name = "mha",
     .desc_size = sizeof(clattn_mha_desc),
+    .has_algorithm = true,
     .validate = mha_validate,
     .reference = clattn__reference_mha,
     .build = mha_build,

@@ -36,7 +36,7 @@ typedef struct clattn__attention_operands {
     clattn__operand q, k, v, out, lse, scores, weights;
 } clattn__attention_operands;
 
-/* Steps for softmax(scale q k^T) v on these operands, staged or fused as the (resolved) descriptor asks. */
+/* Steps for softmax(scale q k^T) v on these operands, staged or fused as the plan's options ask. */
 clattn_status clattn__attention_emit(clattn_plan *, const clattn_attention_desc *, const clattn__attention_operands *);
 
 /* ---- project ---------------------------------------------------------------------------------------------------------- */
