@@ -20,16 +20,22 @@ bool bench_op_recurs(bench_op op) {
 
 /* ---- descriptors --------------------------------------------------------------------------------------------------- */
 
+static clattn_attention_options attention_options(const bench_shape *s) {
+    return (clattn_attention_options){
+        .causal = s->causal,
+        .align = s->align,
+        .past_len = s->align == CLATTN_ALIGN_PAST ? s->offset : 0,
+        .offset = s->align == CLATTN_ALIGN_OFFSET ? s->offset : 0,
+    };
+}
+
 static clattn_attention_desc attention_desc(const bench_shape *s) {
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
     desc.q = clattn_tensor_bhld(CLATTN_F32, s->batch, s->heads_q, s->len_q, s->head_dim);
     desc.k = clattn_tensor_bhld(CLATTN_F32, s->batch, s->heads_kv, s->len_kv, s->head_dim);
     desc.v = clattn_tensor_bhld(CLATTN_F32, s->batch, s->heads_kv, s->len_kv, s->value_dim);
     desc.out = clattn_tensor_bhld(CLATTN_F32, s->batch, s->heads_q, s->len_q, s->value_dim);
-    desc.causal = s->causal;
-    desc.align = s->align;
-    if (s->align == CLATTN_ALIGN_PAST) desc.past_len = s->offset;
-    if (s->align == CLATTN_ALIGN_OFFSET) desc.offset = s->offset;
+    desc.options = attention_options(s);
     return desc;
 }
 
@@ -44,10 +50,7 @@ static clattn_mha_desc mha_desc(const bench_shape *s) {
     desc.out = clattn_tensor_bhld(CLATTN_F32, s->batch, 1, s->len_q, s->d_in);
     desc.heads_q = s->heads_q;
     desc.heads_kv = s->heads_kv;
-    desc.causal = s->causal;
-    desc.align = s->align;
-    if (s->align == CLATTN_ALIGN_PAST) desc.past_len = s->offset;
-    if (s->align == CLATTN_ALIGN_OFFSET) desc.offset = s->offset;
+    desc.options = attention_options(s);
     return desc;
 }
 

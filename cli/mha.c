@@ -81,7 +81,7 @@ static int mha(job *job, const mha_options *options) {
     desc.heads_q = options->heads.value;
     desc.heads_kv = kv_heads(options);
     desc.residual = options->residual;
-    ATTENTION_OPTIONS_FILL(desc, &options->attention);
+    desc.options = attention_options_desc(&options->attention);
     const clattn_plan_options plan_options = attention_options_plan(&options->attention);
     exit_code = job_open(job);
     if (exit_code != CLI_SUCCESS) return exit_code;

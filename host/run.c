@@ -103,7 +103,7 @@ clattn_status clattn_attention_f32(clattn_context *context, int64_t batch, int64
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
     desc.q = desc.out = clattn_tensor_bhld(CLATTN_F32, batch, heads_q, len_q, head_dim);
     desc.k = desc.v = clattn_tensor_bhld(CLATTN_F32, batch, heads_kv, len_kv, head_dim);
-    desc.causal = causal != 0;
+    desc.options.causal = causal != 0;
     const clattn_arg args[] = {
         {CLATTN_TENSOR_Q, (void *)q, 0},
         {CLATTN_TENSOR_K, (void *)k, 0},

@@ -153,12 +153,12 @@ clattn_attention_desc attention_desc(const attention_problem *p) {
     desc.k = clattn_tensor_bhld(CLATTN_F32, c->batch, c->heads_kv, c->len_kv, c->head_dim);
     desc.v = clattn_tensor_bhld(CLATTN_F32, c->batch, c->heads_kv, c->len_kv, c->value_dim);
     desc.out = clattn_tensor_bhld(CLATTN_F32, c->batch, c->heads_q, c->len_q, c->value_dim);
-    desc.has_scale = c->has_scale;
-    desc.scale = c->scale;
-    desc.causal = c->causal;
-    desc.align = c->align;
-    desc.past_len = c->align == CLATTN_ALIGN_PAST ? c->position : 0;
-    desc.offset = c->align == CLATTN_ALIGN_OFFSET ? c->position : 0;
+    desc.options.has_scale = c->has_scale;
+    desc.options.scale = c->scale;
+    desc.options.causal = c->causal;
+    desc.options.align = c->align;
+    desc.options.past_len = c->align == CLATTN_ALIGN_PAST ? c->position : 0;
+    desc.options.offset = c->align == CLATTN_ALIGN_OFFSET ? c->position : 0;
     return desc;
 }
 

@@ -296,15 +296,15 @@ static const int64_t huge = (int64_t)1 << 62;
     X(desc.out = absent, ARGUMENT, "out")                                                                                \
     X(desc.q.dtype = (clattn_dtype)77, ARGUMENT, "q dtype 77")                                                           \
     X(desc.lse.dtype = (clattn_dtype)77, ARGUMENT, "lse dtype 77")                                                       \
-    X(desc.causal = 2, ARGUMENT, "causal 2")                                                                             \
-    X(desc.has_scale = -1, ARGUMENT, "has_scale -1")                                                                     \
-    X(desc.scale = 3, ARGUMENT, "scale 3 has_scale 0")                                                                   \
-    X((desc.has_scale = 1, desc.scale = NAN), ARGUMENT, "scale nan")                                                     \
-    X((desc.has_scale = 1, desc.scale = INFINITY), ARGUMENT, "scale inf")                                                \
-    X((desc.causal = 1, desc.align = (clattn_align)9), ARGUMENT, "align 9")                                              \
-    X(desc.align = CLATTN_ALIGN_BOTTOM_RIGHT, ARGUMENT, "align 1 causal 0")                                              \
-    X((desc.causal = 1, desc.past_len = 4), ARGUMENT, "past_len 4 align 0")                                              \
-    X((desc.causal = 1, desc.offset = -4), ARGUMENT, "offset -4 align 0")                                                \
+    X(desc.options.causal = 2, ARGUMENT, "causal 2")                                                                     \
+    X(desc.options.has_scale = -1, ARGUMENT, "has_scale -1")                                                             \
+    X(desc.options.scale = 3, ARGUMENT, "scale 3 has_scale 0")                                                           \
+    X((desc.options.has_scale = 1, desc.options.scale = NAN), ARGUMENT, "scale nan")                                     \
+    X((desc.options.has_scale = 1, desc.options.scale = INFINITY), ARGUMENT, "scale inf")                                \
+    X((desc.options.causal = 1, desc.options.align = (clattn_align)9), ARGUMENT, "align 9")                              \
+    X(desc.options.align = CLATTN_ALIGN_BOTTOM_RIGHT, ARGUMENT, "align 1 causal 0")                                      \
+    X((desc.options.causal = 1, desc.options.past_len = 4), ARGUMENT, "past_len 4 align 0")                              \
+    X((desc.options.causal = 1, desc.options.offset = -4), ARGUMENT, "offset -4 align 0")                                \
     X(options.algorithm = (clattn_algorithm)5, ARGUMENT, "algorithm 5")                                                  \
     X(options.recurrence = CLATTN_RECURRENCE_STEPS, ARGUMENT, "recurrence 2 attention")                                  \
     X(options.struct_size = 3, ARGUMENT, "options struct_size 3")                                                        \
@@ -333,10 +333,14 @@ static const int64_t huge = (int64_t)1 << 62;
     X(desc.out.stride[0] = INT64_MAX, OVERFLOW, "out batch 9223372036854775807")                                         \
     X((desc.q.size[3] = desc.k.size[3] = (int64_t)1 << 31, desc.q.stride[3] = desc.k.stride[3] = 0), OVERFLOW,           \
       "head_dim 2147483648")                                                                                             \
-    X((desc.causal = 1, desc.align = CLATTN_ALIGN_PAST, desc.past_len = -1), OVERFLOW, "past_len -1")                    \
-    X((desc.causal = 1, desc.align = CLATTN_ALIGN_PAST, desc.past_len = INT64_MAX), OVERFLOW, "past_len")                \
-    X((desc.causal = 1, desc.align = CLATTN_ALIGN_OFFSET, desc.offset = INT64_MIN), OVERFLOW, "offset")                  \
-    X((desc.causal = 1, desc.align = CLATTN_ALIGN_OFFSET, desc.offset = INT64_MAX), OVERFLOW, "offset")                  \
+    X((desc.options.causal = 1, desc.options.align = CLATTN_ALIGN_PAST, desc.options.past_len = -1), OVERFLOW,           \
+      "past_len -1")                                                                                                     \
+    X((desc.options.causal = 1, desc.options.align = CLATTN_ALIGN_PAST, desc.options.past_len = INT64_MAX), OVERFLOW,    \
+      "past_len")                                                                                                        \
+    X((desc.options.causal = 1, desc.options.align = CLATTN_ALIGN_OFFSET, desc.options.offset = INT64_MIN), OVERFLOW,    \
+      "offset")                                                                                                          \
+    X((desc.options.causal = 1, desc.options.align = CLATTN_ALIGN_OFFSET, desc.options.offset = INT64_MAX), OVERFLOW,    \
+      "offset")                                                                                                          \
     X(desc.out.stride[0] = 0, ALIAS, "out 2 0")                                                                          \
     X(desc.out.stride[2] = 5, ALIAS, "out")                                                                              \
     X(desc.out.stride[3] = 6, ALIAS, "out")                                                                              \
@@ -454,8 +458,8 @@ static clattn_mha_desc good_mha(void) {
     X(desc.residual = 7, ARGUMENT, "residual 7")                                                                         \
     X((desc.w_o = absent), ARGUMENT, "b_o w_o")                                                                          \
     X((desc.w_o = desc.b_o = absent, desc.residual = 1), ARGUMENT, "residual 1 w_o")                                     \
-    X(desc.causal = 3, ARGUMENT, "causal 3")                                                                             \
-    X(desc.align = CLATTN_ALIGN_PAST, ARGUMENT, "align 2 causal 0")                                                      \
+    X(desc.options.causal = 3, ARGUMENT, "causal 3")                                                                     \
+    X(desc.options.align = CLATTN_ALIGN_PAST, ARGUMENT, "align 2 causal 0")                                              \
     X(options.algorithm = (clattn_algorithm)-1, ARGUMENT, "algorithm -1")                                                \
     X(options.recurrence = CLATTN_RECURRENCE_PERSISTENT, ARGUMENT, "recurrence 1 mha")                                   \
     X(desc.heads_q = 5, SHAPE, "w_q 12 5")                                                                               \
@@ -587,11 +591,11 @@ START_TEST(struct_size_policy) {
 
     /* An older caller's struct ends before `causal`: what follows in memory is not read. */
     clattn_attention_desc older = good_attention();
-    older.struct_size = offsetof(clattn_attention_desc, causal);
+    older.struct_size = offsetof(clattn_attention_desc, options) + offsetof(clattn_attention_options, causal);
     memset((char *)&older + older.struct_size, 0x77, sizeof older - older.struct_size);
     clattn_plan *plan;
     assert_ok(context, clattn_plan_create_attention(context, &older, NULL, &plan));
-    ck_assert_int_eq(plan->desc.attention.causal, 0);
+    ck_assert_int_eq(plan->desc.attention.options.causal, 0);
     clattn_plan_destroy(plan);
     clattn_context_destroy(context);
 }
@@ -656,7 +660,7 @@ END_TEST
 START_TEST(plan_says_what_it_does) {
     clattn_context *context = open_device("native");
     clattn_attention_desc desc = good_attention();
-    desc.causal = 1;
+    desc.options.causal = 1;
     clattn_plan *plan;
     clattn_plan_info info = {.struct_size = sizeof info};
     char text[2048], small[9];

@@ -234,12 +234,12 @@ static clattn_mha_desc make_desc(const mha_problem *p, layout l, bool weights) {
     desc.heads_q = c->heads_q;
     desc.heads_kv = c->heads_kv == c->heads_q ? 0 : c->heads_kv;
     desc.residual = (c->parts & RESIDUAL) != 0;
-    desc.has_scale = c->has_scale;
-    desc.scale = c->scale;
-    desc.causal = (c->parts & CAUSAL) != 0;
-    desc.align = c->align;
-    desc.past_len = c->align == CLATTN_ALIGN_PAST ? c->position : 0;
-    desc.offset = c->align == CLATTN_ALIGN_OFFSET ? c->position : 0;
+    desc.options.has_scale = c->has_scale;
+    desc.options.scale = c->scale;
+    desc.options.causal = (c->parts & CAUSAL) != 0;
+    desc.options.align = c->align;
+    desc.options.past_len = c->align == CLATTN_ALIGN_PAST ? c->position : 0;
+    desc.options.offset = c->align == CLATTN_ALIGN_OFFSET ? c->position : 0;
     return desc;
 }
 

@@ -28,7 +28,7 @@ typedef struct worker {
 static clattn_attention_desc make_desc(void) {
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
     desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_F32, BATCH, HEADS, LEN, DIM);
-    desc.causal = 1;
+    desc.options.causal = 1;
     return desc;
 }
 

@@ -51,8 +51,14 @@
  *    do). Fields are only ever appended, and zero means "default" or "absent" for each of them. Of an input the library reads
  *    what the caller's size covers and takes the rest as zero; a larger struct than it knows is accepted when its unknown tail
  *    is zero and refused with CLATTN_ERROR_UNSUPPORTED otherwise. Of an output it writes what the caller's size covers, and
- *    zeros where that is more than it knows. Structs without struct_size (clattn_tensor, clattn_arg, clattn_cl_arg) stay as
- *    they are. Enumerators keep their values: lists here are appended to.
+ *    zeros where that is more than it knows.
+ *
+ *    clattn_attention_options grows too, at its end, and has no struct_size: it is the last member of each descriptor that holds
+ *    it, so that appending to it appends to the descriptor, whose struct_size says how much of it the caller knows. Nothing else
+ *    is ever appended to such a descriptor, and no other struct holds one.
+ *
+ *    The other structs without struct_size (clattn_tensor, clattn_arg, clattn_cl_arg) stay as they are. No struct that grows ends
+ *    in padding. Enumerators keep their values: lists here are appended to.
  */
 #ifndef CLATTN_CLATTN_H
 #define CLATTN_CLATTN_H
@@ -291,6 +297,16 @@ typedef enum clattn_align {
     CLATTN_ALIGN_OFFSET = 3,       /* offset = offset */
 } clattn_align;
 
+/* Which softmax, for every operator that attends. Without a size of its own: see "ABI". */
+typedef struct clattn_attention_options {
+    int has_scale; /* 0: scale = 1 / sqrt(head_dim) */
+    int causal;    /* 1: keep keys <= position */
+    double scale;
+    clattn_align align;
+    int64_t past_len; /* for CLATTN_ALIGN_PAST: 0 to 2^61 */
+    int64_t offset;   /* for CLATTN_ALIGN_OFFSET: -2^61 to 2^61 */
+} clattn_attention_options;
+
 /* softmax(scale * Q K^T) V. Shapes:
  *   q       (batch, heads_q, len_q, head_dim)      k (batch, heads_kv, len_kv, head_dim)
  *   v       (batch, heads_kv, len_kv, value_dim)   out (batch, heads_q, len_q, value_dim)
@@ -302,12 +318,7 @@ typedef struct clattn_attention_desc {
     size_t struct_size;
     clattn_tensor q, k, v, out;
     clattn_tensor lse, scores, weights;
-    int has_scale; /* 0: scale = 1 / sqrt(head_dim) */
-    int causal;    /* 1: keep keys <= position */
-    double scale;
-    clattn_align align;
-    int64_t past_len; /* for CLATTN_ALIGN_PAST: 0 to 2^61 */
-    int64_t offset;   /* for CLATTN_ALIGN_OFFSET: -2^61 to 2^61 */
+    clattn_attention_options options;
 } clattn_attention_desc;
 
 /* Q = X W_q + b_q, K = X' W_k + b_k, V = X' W_v + b_v, where X' is x_kv if present, else x.
@@ -339,13 +350,8 @@ typedef struct clattn_mha_desc {
     clattn_tensor weights;
     int64_t heads_q;
     int64_t heads_kv; /* 0: heads_q */
-    int residual; /* 1: add x; needs w_o */
-    int has_scale;
-    int causal;
-    double scale;
-    clattn_align align;
-    int64_t past_len;
-    int64_t offset;
+    int residual;     /* 1: add x; needs w_o */
+    clattn_attention_options options;
 } clattn_mha_desc;
 
 typedef enum clattn_cell {
