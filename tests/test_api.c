@@ -296,6 +296,7 @@ static const int64_t huge = (int64_t)1 << 62;
     X(desc.out = absent, ARGUMENT, "out")                                                                                \
     X(desc.q.dtype = (clattn_dtype)77, ARGUMENT, "q dtype 77")                                                           \
     X(desc.lse.dtype = (clattn_dtype)77, ARGUMENT, "lse dtype 77")                                                       \
+    X(desc.v.reserved = 16, ARGUMENT, "v reserved 0x10")                                                                 \
     X(desc.options.causal = 2, ARGUMENT, "causal 2")                                                                     \
     X(desc.options.has_scale = -1, ARGUMENT, "has_scale -1")                                                             \
     X(desc.options.scale = 3, ARGUMENT, "scale 3 has_scale 0")                                                           \

@@ -146,6 +146,7 @@ typedef enum clattn_dtype {
  * of a dimension of size 1 is ignored; that of a broadcast dimension is 0 (inputs only). */
 typedef struct clattn_tensor {
     clattn_dtype dtype;
+    uint32_t reserved; /* 0 */
     int64_t size[4];
     int64_t stride[4];
 } clattn_tensor;
