@@ -225,6 +225,9 @@ typedef struct clattn__operator {
     clattn_status (*build)(clattn_plan *);
 } clattn__operator;
 
+/* What a run does with a tensor. To update is to read and write in place; such a tensor keeps to the rules of an output. */
+typedef enum clattn__access { CLATTN__READ, CLATTN__WRITE, CLATTN__UPDATE } clattn__access;
+
 struct clattn_plan {
     clattn_context *context;
     const clattn__operator *op;
@@ -239,7 +242,7 @@ struct clattn_plan {
     } desc; /* validated, defaults resolved */
     clattn_plan_options options; /* validated */
     clattn_tensor tensors[CLATTN_TENSOR_COUNT]; /* ABSENT where the plan has none, and for the workspace */
-    bool is_output[CLATTN_TENSOR_COUNT];
+    clattn__access access[CLATTN_TENSOR_COUNT];
     clattn__step *steps;
     size_t step_count, step_capacity;
     size_t workspace_bytes;
@@ -278,8 +281,7 @@ clattn_status clattn__plan_check_alias(const clattn_plan *, const clattn__bindin
 clattn_status clattn__plan_own_workspace(clattn_plan *, void **workspace);
 
 /* Declare a tensor of the plan after checking it. */
-clattn_status clattn__plan_input(clattn_plan *, clattn_tensor_id, const clattn_tensor *);
-clattn_status clattn__plan_output(clattn_plan *, clattn_tensor_id, const clattn_tensor *);
+clattn_status clattn__plan_declare(clattn_plan *, clattn_tensor_id, const clattn_tensor *, clattn__access);
 /* A view and where it lies; place.where is CLATTN__NOWHERE for an absent operand. */
 typedef struct clattn__operand {
     clattn_tensor view;

@@ -9,23 +9,16 @@
 
 /* ---- what operators call ------------------------------------------------------------------------------------------- */
 
-static clattn_status plan_declare(clattn_plan *plan, clattn_tensor_id id, const clattn_tensor *tensor, bool output) {
+clattn_status clattn__plan_declare(clattn_plan *plan, clattn_tensor_id id, const clattn_tensor *tensor, clattn__access access) {
     const char *name = clattn_tensor_name(id);
     clattn_status status = clattn__tensor_check(plan->context, name, tensor);
-    if (status == CLATTN_OK && output) status = clattn__tensor_check_injective(plan->context, name, tensor);
+    if (status == CLATTN_OK && access != CLATTN__READ) status = clattn__tensor_check_injective(plan->context, name, tensor);
     if (status != CLATTN_OK) return status;
     plan->tensors[id] = *tensor;
-    plan->is_output[id] = output;
-    plan->bytes += (double)clattn__tensor_elements(tensor) * (double)clattn__dtype_size(tensor->dtype);
+    plan->access[id] = access;
+    const double bytes = (double)clattn__tensor_elements(tensor) * (double)clattn__dtype_size(tensor->dtype);
+    plan->bytes += access == CLATTN__UPDATE ? 2 * bytes : bytes;
     return CLATTN_OK;
-}
-
-clattn_status clattn__plan_input(clattn_plan *plan, clattn_tensor_id id, const clattn_tensor *tensor) {
-    return plan_declare(plan, id, tensor, false);
-}
-
-clattn_status clattn__plan_output(clattn_plan *plan, clattn_tensor_id id, const clattn_tensor *tensor) {
-    return plan_declare(plan, id, tensor, true);
 }
 
 clattn__operand clattn__plan_operand(const clattn_plan *plan, clattn_tensor_id id) {

@@ -53,7 +53,7 @@ clattn_status clattn__plan_check_alias(const clattn_plan *plan, const clattn__bi
     for (size_t a = 0; a < count; a++) {
         const clattn_tensor_id id = bindings[a].id;
         const clattn_tensor view = clattn__plan_view(plan, id);
-        if (!plan->is_output[id] && id != CLATTN_TENSOR_WORKSPACE) continue;
+        if (plan->access[id] == CLATTN__READ && id != CLATTN_TENSOR_WORKSPACE) continue;
         for (size_t b = 0; b < count; b++) {
             const clattn_tensor other = clattn__plan_view(plan, bindings[b].id);
             if (a == b || bindings[a].object != bindings[b].object) continue;

@@ -15,7 +15,8 @@ typedef struct clattn__shape {
     clattn_tensor_id id;
     const clattn_tensor *tensor;
     int64_t size[4];
-    bool optional, output;
+    bool optional;
+    clattn__access access;
     const char *what;
 } clattn__shape;
 

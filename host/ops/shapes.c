@@ -20,8 +20,7 @@ static clattn_status declare_one(clattn_plan *plan, const clattn__shape *shape) 
         if (shape->tensor->size[d] != shape->size[d])
             return clattn__fail(plan->context, CLATTN_ERROR_SHAPE, "%s: %s is %lld and must be %lld (%s)", name, dim_names[d],
                                 (long long)shape->tensor->size[d], (long long)shape->size[d], shape->what);
-    return shape->output ? clattn__plan_output(plan, shape->id, shape->tensor)
-                         : clattn__plan_input(plan, shape->id, shape->tensor);
+    return clattn__plan_declare(plan, shape->id, shape->tensor, shape->access);
 }
 
 clattn_status clattn__declare(clattn_plan *plan, const clattn__shape *shapes, size_t count) {
