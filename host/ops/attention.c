@@ -106,13 +106,18 @@ static clattn_status attention_validate(clattn_plan *plan) {
     if (status != CLATTN_OK) return status;
     const int64_t batch = d->q.size[0], heads = d->q.size[1], len_q = d->q.size[2], len_kv = d->k.size[2];
     const clattn__shape shapes[] = {
-        {CLATTN_TENSOR_Q, &d->q, {batch, heads, len_q, d->q.size[3]}, false, CLATTN__READ, "q"},
-        {CLATTN_TENSOR_K, &d->k, {batch, d->k.size[1], len_kv, d->q.size[3]}, false, CLATTN__READ, "q's batch and dim"},
-        {CLATTN_TENSOR_V, &d->v, {batch, d->k.size[1], len_kv, d->v.size[3]}, false, CLATTN__READ, "q's batch, k's heads and len"},
-        {CLATTN_TENSOR_OUT, &d->out, {batch, heads, len_q, d->v.size[3]}, false, CLATTN__WRITE, "q's batch, heads and len, v's dim"},
-        {CLATTN_TENSOR_LSE, &d->lse, {batch, heads, len_q, 1}, true, CLATTN__WRITE, "q's batch, heads and len, 1"},
-        {CLATTN_TENSOR_SCORES, &d->scores, {batch, heads, len_q, len_kv}, true, CLATTN__WRITE, "q's batch, heads and len, k's len"},
-        {CLATTN_TENSOR_WEIGHTS, &d->weights, {batch, heads, len_q, len_kv}, true, CLATTN__WRITE, "q's batch, heads and len, k's len"},
+        {CLATTN_TENSOR_Q, &d->q, {batch, heads, len_q, d->q.size[3]}, CLATTN_F32, false, CLATTN__READ, "q"},
+        {CLATTN_TENSOR_K, &d->k, {batch, d->k.size[1], len_kv, d->q.size[3]}, CLATTN_F32, false, CLATTN__READ,
+         "q's batch and dim"},
+        {CLATTN_TENSOR_V, &d->v, {batch, d->k.size[1], len_kv, d->v.size[3]}, CLATTN_F32, false, CLATTN__READ,
+         "q's batch, k's heads and len"},
+        {CLATTN_TENSOR_OUT, &d->out, {batch, heads, len_q, d->v.size[3]}, CLATTN_F32, false, CLATTN__WRITE,
+         "q's batch, heads and len, v's dim"},
+        {CLATTN_TENSOR_LSE, &d->lse, {batch, heads, len_q, 1}, CLATTN_F32, true, CLATTN__WRITE, "q's batch, heads and len, 1"},
+        {CLATTN_TENSOR_SCORES, &d->scores, {batch, heads, len_q, len_kv}, CLATTN_F32, true, CLATTN__WRITE,
+         "q's batch, heads and len, k's len"},
+        {CLATTN_TENSOR_WEIGHTS, &d->weights, {batch, heads, len_q, len_kv}, CLATTN_F32, true, CLATTN__WRITE,
+         "q's batch, heads and len, k's len"},
     };
     const clattn__attention_sizes sizes = {batch, heads, d->k.size[1], len_q, len_kv, d->q.size[3], d->v.size[3]};
     status = clattn__declare(plan, shapes, sizeof shapes / sizeof *shapes);

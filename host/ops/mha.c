@@ -61,18 +61,21 @@ static clattn_status mha_declare(clattn_plan *plan, const clattn_mha_desc *d) {
     const int64_t d_out = d->residual ? d_in : d->w_o.dtype == CLATTN_ABSENT ? merged : d->w_o.size[3];
     const char *out_dim = d->residual ? "x's, for the residual" : "columns of w_o, or merged heads";
     const clattn__shape shapes[] = {
-        {CLATTN_TENSOR_X, &d->x, {batch, 1, len_q, d_in}, false, CLATTN__READ, "one head"},
-        {CLATTN_TENSOR_X_KV, &d->x_kv, {batch, 1, len_kv, d_kv}, true, CLATTN__READ, "x's batch, one head"},
-        {CLATTN_TENSOR_W_Q, &d->w_q, {1, 1, d_in, columns_q}, false, CLATTN__READ, "x's dim rows"},
-        {CLATTN_TENSOR_W_K, &d->w_k, {1, 1, d_kv, columns_k}, false, CLATTN__READ, "x_kv's dim rows, w_q's head_dim times heads_kv"},
-        {CLATTN_TENSOR_W_V, &d->w_v, {1, 1, d_kv, columns_v}, false, CLATTN__READ, "x_kv's dim rows"},
-        {CLATTN_TENSOR_W_O, &d->w_o, {1, 1, merged, d_out}, true, CLATTN__READ, "heads_q * value_dim rows, out's dim columns"},
-        {CLATTN_TENSOR_B_Q, &d->b_q, {1, 1, 1, columns_q}, true, CLATTN__READ, "one for each column of w_q"},
-        {CLATTN_TENSOR_B_K, &d->b_k, {1, 1, 1, columns_k}, true, CLATTN__READ, "one for each column of w_k"},
-        {CLATTN_TENSOR_B_V, &d->b_v, {1, 1, 1, columns_v}, true, CLATTN__READ, "one for each column of w_v"},
-        {CLATTN_TENSOR_B_O, &d->b_o, {1, 1, 1, d_out}, true, CLATTN__READ, "one for each column of w_o"},
-        {CLATTN_TENSOR_OUT, &d->out, {batch, 1, len_q, d_out}, false, CLATTN__WRITE, out_dim},
-        {CLATTN_TENSOR_WEIGHTS, &d->weights, {batch, d->heads_q, len_q, len_kv}, true, CLATTN__WRITE, "heads_q maps of len_q by len_kv"},
+        {CLATTN_TENSOR_X, &d->x, {batch, 1, len_q, d_in}, CLATTN_F32, false, CLATTN__READ, "one head"},
+        {CLATTN_TENSOR_X_KV, &d->x_kv, {batch, 1, len_kv, d_kv}, CLATTN_F32, true, CLATTN__READ, "x's batch, one head"},
+        {CLATTN_TENSOR_W_Q, &d->w_q, {1, 1, d_in, columns_q}, CLATTN_F32, false, CLATTN__READ, "x's dim rows"},
+        {CLATTN_TENSOR_W_K, &d->w_k, {1, 1, d_kv, columns_k}, CLATTN_F32, false, CLATTN__READ,
+         "x_kv's dim rows, w_q's head_dim times heads_kv"},
+        {CLATTN_TENSOR_W_V, &d->w_v, {1, 1, d_kv, columns_v}, CLATTN_F32, false, CLATTN__READ, "x_kv's dim rows"},
+        {CLATTN_TENSOR_W_O, &d->w_o, {1, 1, merged, d_out}, CLATTN_F32, true, CLATTN__READ,
+         "heads_q * value_dim rows, out's dim columns"},
+        {CLATTN_TENSOR_B_Q, &d->b_q, {1, 1, 1, columns_q}, CLATTN_F32, true, CLATTN__READ, "one for each column of w_q"},
+        {CLATTN_TENSOR_B_K, &d->b_k, {1, 1, 1, columns_k}, CLATTN_F32, true, CLATTN__READ, "one for each column of w_k"},
+        {CLATTN_TENSOR_B_V, &d->b_v, {1, 1, 1, columns_v}, CLATTN_F32, true, CLATTN__READ, "one for each column of w_v"},
+        {CLATTN_TENSOR_B_O, &d->b_o, {1, 1, 1, d_out}, CLATTN_F32, true, CLATTN__READ, "one for each column of w_o"},
+        {CLATTN_TENSOR_OUT, &d->out, {batch, 1, len_q, d_out}, CLATTN_F32, false, CLATTN__WRITE, out_dim},
+        {CLATTN_TENSOR_WEIGHTS, &d->weights, {batch, d->heads_q, len_q, len_kv}, CLATTN_F32, true, CLATTN__WRITE,
+         "heads_q maps of len_q by len_kv"},
     };
     const double products = (double)len_q * (double)d_in * (double)columns_q +
                             (double)len_kv * (double)d_kv * (double)(columns_k + columns_v) +

@@ -35,15 +35,17 @@ static clattn_status recurrence_validate(clattn_plan *plan) {
     const int64_t batch = d->x.size[0], steps = d->x.size[2], d_in = d->x.size[3], hidden = d->w_h.size[3];
     const int64_t rows = gates(d) * hidden;
     const clattn__shape shapes[] = {
-        {CLATTN_TENSOR_X, &d->x, {batch, 1, steps, d_in}, false, CLATTN__READ, "one head"},
-        {CLATTN_TENSOR_W_IN, &d->w_in, {1, 1, rows, d_in}, false, CLATTN__READ, "hidden rows a gate, x's dim columns"},
-        {CLATTN_TENSOR_W_H, &d->w_h, {1, 1, rows, hidden}, false, CLATTN__READ, "hidden rows a gate"},
-        {CLATTN_TENSOR_BIAS, &d->bias, {1, 1, 1, rows}, true, CLATTN__READ, "one for each row of w_in"},
-        {CLATTN_TENSOR_H_0, &d->h_0, {batch, 1, 1, hidden}, true, CLATTN__READ, "x's batch, w_h's columns"},
-        {CLATTN_TENSOR_C_0, &d->c_0, {batch, 1, 1, hidden}, true, CLATTN__READ, "x's batch, w_h's columns"},
-        {CLATTN_TENSOR_OUT, &d->out, {batch, 1, steps, hidden}, false, CLATTN__WRITE, "x's batch and len, w_h's columns"},
-        {CLATTN_TENSOR_H_N, &d->h_n, {batch, 1, 1, hidden}, true, CLATTN__WRITE, "x's batch, w_h's columns"},
-        {CLATTN_TENSOR_C_N, &d->c_n, {batch, 1, 1, hidden}, true, CLATTN__WRITE, "x's batch, w_h's columns"},
+        {CLATTN_TENSOR_X, &d->x, {batch, 1, steps, d_in}, CLATTN_F32, false, CLATTN__READ, "one head"},
+        {CLATTN_TENSOR_W_IN, &d->w_in, {1, 1, rows, d_in}, CLATTN_F32, false, CLATTN__READ,
+         "hidden rows a gate, x's dim columns"},
+        {CLATTN_TENSOR_W_H, &d->w_h, {1, 1, rows, hidden}, CLATTN_F32, false, CLATTN__READ, "hidden rows a gate"},
+        {CLATTN_TENSOR_BIAS, &d->bias, {1, 1, 1, rows}, CLATTN_F32, true, CLATTN__READ, "one for each row of w_in"},
+        {CLATTN_TENSOR_H_0, &d->h_0, {batch, 1, 1, hidden}, CLATTN_F32, true, CLATTN__READ, "x's batch, w_h's columns"},
+        {CLATTN_TENSOR_C_0, &d->c_0, {batch, 1, 1, hidden}, CLATTN_F32, true, CLATTN__READ, "x's batch, w_h's columns"},
+        {CLATTN_TENSOR_OUT, &d->out, {batch, 1, steps, hidden}, CLATTN_F32, false, CLATTN__WRITE,
+         "x's batch and len, w_h's columns"},
+        {CLATTN_TENSOR_H_N, &d->h_n, {batch, 1, 1, hidden}, CLATTN_F32, true, CLATTN__WRITE, "x's batch, w_h's columns"},
+        {CLATTN_TENSOR_C_N, &d->c_n, {batch, 1, 1, hidden}, CLATTN_F32, true, CLATTN__WRITE, "x's batch, w_h's columns"},
     };
     plan->name = d->cell == CLATTN_CELL_LSTM ? "lstm" : "rnn";
     plan->flops = 2.0 * (double)batch * (double)steps * (double)rows * ((double)d_in + (double)hidden);

@@ -16,6 +16,9 @@ static clattn_status declare_one(clattn_plan *plan, const clattn__shape *shape) 
     if (shape->tensor->dtype == CLATTN_ABSENT && shape->optional) return CLATTN_OK;
     clattn_status status = clattn__check_sizes(plan, name, shape->tensor);
     if (status != CLATTN_OK) return status;
+    if (shape->tensor->dtype != shape->dtype)
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "%s: dtype is %d and must be %d", name,
+                            (int)shape->tensor->dtype, (int)shape->dtype);
     for (int d = 0; d < 4; d++)
         if (shape->tensor->size[d] != shape->size[d])
             return clattn__fail(plan->context, CLATTN_ERROR_SHAPE, "%s: %s is %lld and must be %lld (%s)", name, dim_names[d],
