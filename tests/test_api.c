@@ -626,6 +626,50 @@ START_TEST(struct_size_of_options) {
 }
 END_TEST
 
+/* NULL is all defaults; what an older caller does not know is the default; a plan holds the whole. */
+START_TEST(struct_size_of_plan_options) {
+    clattn_context *context = open_device("native");
+    const clattn_attention_desc desc = good_attention();
+    clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;
+    options.algorithm = CLATTN_ALGORITHM_STAGED;
+    options.recurrence = (clattn_recurrence_form)77;
+    options.struct_size = offsetof(clattn_plan_options, recurrence);
+    const clattn_plan_options *given[] = {NULL, &options};
+    for (size_t n = 0; n < COUNT(given); n++) {
+        clattn_plan *plan;
+        assert_ok(context, clattn_plan_create_attention(context, &desc, given[n], &plan));
+        ck_assert_uint_eq(plan->options.struct_size, sizeof options);
+        ck_assert_int_eq(plan->options.algorithm, given[n] ? CLATTN_ALGORITHM_STAGED : CLATTN_ALGORITHM_AUTO);
+        ck_assert_int_eq(plan->options.recurrence, CLATTN_RECURRENCE_AUTO);
+        clattn_plan_destroy(plan);
+    }
+    struct {
+        clattn_plan_options options;
+        long more;
+    } newer = {.options = CLATTN_PLAN_OPTIONS_INIT, .more = 1};
+    newer.options.struct_size = sizeof newer;
+    ck_assert_int_eq(see(clattn_supports_attention(context, &desc, &newer.options)), CLATTN_ERROR_UNSUPPORTED);
+    assert_words(error_text(context), "options struct_size 0.1.0", "newer options");
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* A layout that is frozen ends in no padding: an older caller's would lie where a newer field is. */
+START_TEST(no_struct_ends_in_padding) {
+#define ENDS_AT(type, field) ck_assert_uint_eq(sizeof(type), offsetof(type, field) + sizeof((type *)0)->field)
+    ENDS_AT(clattn_context_options, error_size);
+    ENDS_AT(clattn_device_info, problem);
+    ENDS_AT(clattn_attention_options, offset);
+    ENDS_AT(clattn_attention_desc, options);
+    ENDS_AT(clattn_project_qkv_desc, v);
+    ENDS_AT(clattn_mha_desc, options);
+    ENDS_AT(clattn_recurrence_desc, forget_bias);
+    ENDS_AT(clattn_plan_options, recurrence);
+    ENDS_AT(clattn_plan_info, bytes);
+#undef ENDS_AT
+}
+END_TEST
+
 START_TEST(struct_size_of_info) {
     clattn_context *context = open_device("reference");
     const clattn_attention_desc desc = good_attention();
@@ -804,7 +848,8 @@ static run_case run_case_make(const char *device) {
     bind_output(&r.b, CLATTN_TENSOR_OUT, desc.out);
     bind_output(&r.b, CLATTN_TENSOR_LSE, desc.lse);
     free(data);
-    assert_ok(r.context, clattn_plan_create_attention(r.context, &desc, OPTIONS(.algorithm = CLATTN_ALGORITHM_STAGED), &r.plan));
+    const clattn_plan_options *staged = OPTIONS(.algorithm = CLATTN_ALGORITHM_STAGED);
+    assert_ok(r.context, clattn_plan_create_attention(r.context, &desc, staged, &r.plan));
     clattn_plan_info info = {.struct_size = sizeof info};
     assert_ok(r.context, clattn_plan_get_info(r.plan, &info));
     r.workspace_bytes = info.workspace_bytes;
@@ -829,6 +874,25 @@ static void assert_run_refused(run_case *r, const clattn_arg *args, size_t count
         ck_assert_msg(guarded_untouched(&r->b.memory[n]), "%s: %s was written", words, clattn_tensor_name(r->b.args[n].id));
     }
 }
+
+/* A tensor that is changed in place has its elements apart, and shares none with another. */
+START_TEST(updated_tensors_are_outputs_too) {
+    clattn_context *context = open_device("native");
+    clattn_plan plan = {.context = context};
+    const clattn_tensor packed = view(1, 2, 8, 4);
+    clattn_tensor folded = packed;
+    folded.stride[2] = 0;
+    float memory[2 * 8 * 4];
+    ck_assert_int_eq(see(clattn__plan_declare(&plan, CLATTN_TENSOR_K, &folded, CLATTN__UPDATE)), CLATTN_ERROR_ALIAS);
+    assert_ok(context, clattn__plan_declare(&plan, CLATTN_TENSOR_K, &packed, CLATTN__UPDATE));
+    ck_assert(plan.bytes == 2.0 * sizeof memory);
+    assert_ok(context, clattn__plan_declare(&plan, CLATTN_TENSOR_V, &folded, CLATTN__READ));
+    clattn__binding bindings[] = {{CLATTN_TENSOR_K, NULL, memory}, {CLATTN_TENSOR_V, NULL, memory}};
+    ck_assert_int_eq(see(clattn__plan_check_alias(&plan, bindings, COUNT(bindings))), CLATTN_ERROR_ALIAS);
+    assert_words(error_text(context), "k v", "k is updated");
+    clattn_context_destroy(context);
+}
+END_TEST
 
 START_TEST(run_refuses_arguments) {
     run_case r = run_case_make(api_devices[_i]);
@@ -1113,6 +1177,9 @@ int main(void) {
     tcase_add_test(tests, plan_null_handling);
     tcase_add_test(tests, struct_size_policy);
     tcase_add_test(tests, struct_size_of_options);
+    tcase_add_test(tests, updated_tensors_are_outputs_too);
+    tcase_add_test(tests, struct_size_of_plan_options);
+    tcase_add_test(tests, no_struct_ends_in_padding);
     tcase_add_test(tests, struct_size_of_info);
     tcase_add_test(tests, plan_says_what_it_does);
     tcase_add_test(tests, fused_keeps_no_matrix);

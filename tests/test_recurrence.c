@@ -247,7 +247,8 @@ static void check_every_row(const recurrence_problem *p, check_function function
     for_every_row(ROLE_BIT(PACK_RECURRENT), &params, check_shared_row, &c);
 }
 
-static void check_outputs(clattn_context *context, const recurrence_problem *p, clattn_recurrence_form form, const char *where) {
+static void check_outputs(clattn_context *context, const recurrence_problem *p, clattn_recurrence_form form,
+                          const char *where) {
     recurrence_results results = run(context, p, LAYOUT_BHLD, form, where);
     assert_results(p, &results, where);
     results_free(&results);
@@ -272,7 +273,8 @@ static void assert_same_results(const recurrence_results *a, const recurrence_re
     assert_same(a->c_n, b->c_n, c->batch * c->hidden, where, "c_n");
 }
 
-static void check_layouts(clattn_context *context, const recurrence_problem *p, clattn_recurrence_form form, const char *where) {
+static void check_layouts(clattn_context *context, const recurrence_problem *p, clattn_recurrence_form form,
+                          const char *where) {
     recurrence_results packed = run(context, p, LAYOUT_BHLD, form, where);
     for (layout l = LAYOUT_BHLD; l < LAYOUT_COUNT; l++) { /* the first: once more the same */
         recurrence_results results = run(context, p, l, form, where);
@@ -292,7 +294,8 @@ START_TEST(any_layout_is_bitwise_the_packed_one) {
 }
 END_TEST
 
-static void check_sample(clattn_context *context, const recurrence_problem *p, clattn_recurrence_form form, const char *where) {
+static void check_sample(clattn_context *context, const recurrence_problem *p, clattn_recurrence_form form,
+                         const char *where) {
     const recurrence_case *c = &p->c;
     recurrence_results whole = run(context, p, LAYOUT_BHLD, form, where);
     for (int64_t b = 0; b < c->batch; b++) {
@@ -320,7 +323,8 @@ END_TEST
 
 /* A sentence cut in two, the second half begun with the states of the first, is the same sentence. Not of the reference,
  * which carries its state in double and hands it over in fp32. */
-static void check_cut(clattn_context *context, const recurrence_problem *p, clattn_recurrence_form form, const char *where) {
+static void check_cut(clattn_context *context, const recurrence_problem *p, clattn_recurrence_form form,
+                      const char *where) {
     const recurrence_case *c = &p->c;
     const int64_t cut = c->steps / 2;
     if (context->backend->runs_operators) return;
