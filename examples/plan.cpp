@@ -50,10 +50,10 @@ Plan plan_attention(clattn_context *context) {
     desc.k = desc.v = clattn_tensor_bhld(CLATTN_F32, batch, heads_kv, len_kv, dim);
     desc.out = desc.q;
     desc.lse = clattn_tensor_bhld(CLATTN_F32, batch, heads_q, len_q, 1);
-    desc.causal = 1;
-    desc.align = CLATTN_ALIGN_BOTTOM_RIGHT;
+    desc.options.causal = 1;
+    desc.options.align = CLATTN_ALIGN_BOTTOM_RIGHT;
     clattn_plan *plan = nullptr;
-    check(clattn_plan_create_attention(context, &desc, &plan), context);
+    check(clattn_plan_create_attention(context, &desc, nullptr, &plan), context);
     return Plan(plan);
 }
 
