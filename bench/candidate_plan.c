@@ -69,9 +69,8 @@ static void describe(bench_candidate *candidate, const clattn_plan *plan) {
 bool bench_candidate_plan(bench_candidate *candidate, bench_device *device, bench_problem *problem, bench_variant variant,
                           bench_error *error) {
     *candidate = (bench_candidate){.device = device, .problem = problem};
-    bench_desc desc = bench_problem_desc(problem, variant);
     clattn_plan *plan = NULL;
-    if (bench_plan_create(device->context, problem->shape.op, &desc, &plan) != CLATTN_OK) {
+    if (bench_plan_create(device->context, problem->shape.op, &problem->desc, variant, &plan) != CLATTN_OK) {
         char text[512];
         clattn_context_error(device->context, text, sizeof text);
         return bench_fail(error, "%s", text);

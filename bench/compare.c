@@ -120,8 +120,7 @@ int bench_compare_main(int argc, char **argv) {
         "A.json B.json",
         2,
         "Every record that both hold is the same, faster, slower, or unclear: a change is claimed when the medians differ by "
-        "more\n"
-        "than 5 %, than both runs' noise and than the machine's own drift, and the minima moved the same way.\n"};
+        "more than 5 %, than both runs' noise and than the machine's own drift, and the minima moved the same way.\n"};
     bench_records files[2] = {{0}, {0}};
     bench_error error;
     char unused;

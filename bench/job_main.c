@@ -34,8 +34,8 @@ static size_t list_variants(const bench_session *session, const entrant *entrant
     }
     variants[0] = (bench_variant){.algorithm = only};
     if (!bench_op_recurs(entrant->op) || entrant->layer || !session->devices[0].cl) return 1;
-    variants[0].persistent = 1;
-    variants[1] = (bench_variant){.persistent = 2};
+    variants[0].recurrence = CLATTN_RECURRENCE_PERSISTENT;
+    variants[1] = (bench_variant){.recurrence = CLATTN_RECURRENCE_STEPS};
     return 2;
 }
 

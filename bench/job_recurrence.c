@@ -19,15 +19,17 @@ static bool measure_length(bench_session *session, int64_t length, bench_error *
     bench_problem problems[KINDS] = {{{0}}};
     bench_group group = {.session = session};
     bench_device *device = &session->devices[0];
+    /* OpenCL has two ways; on host memory there is one. */
+    const clattn_recurrence_form from = device->cl ? CLATTN_RECURRENCE_PERSISTENT : CLATTN_RECURRENCE_AUTO;
+    const clattn_recurrence_form to = device->cl ? CLATTN_RECURRENCE_STEPS : CLATTN_RECURRENCE_AUTO;
     bool right = true;
     size_t first;
     for (int i = 0; right && i < KINDS; i++) {
         bench_shape shape = bench_session_shape(session, kinds[i].op, length);
         if (!kinds[i].layer) shape.d_in = 0;
         right = bench_problem_create(&problems[i], &shape, session->seed, error);
-        /* OpenCL has two ways; on host memory there is one. */
-        for (int way = device->cl ? 1 : 0; right && way <= (device->cl ? 2 : 0); way++)
-            bench_group_add_plan(&group, "recurrence", device, &problems[i], (bench_variant){.persistent = way});
+        for (clattn_recurrence_form form = from; right && form <= to; form++)
+            bench_group_add_plan(&group, "recurrence", device, &problems[i], (bench_variant){.recurrence = form});
     }
     bench_session_progress(session, "recurrences at length %lld: sampling", (long long)length);
     right = right && bench_group_measure(&group, false, &first, error);

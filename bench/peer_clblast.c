@@ -106,8 +106,9 @@ static const bench_candidate_class class = {.run = run, .fetch = fetch, .release
 /* The staged plan, and of its steps the mask and the softmax. */
 static bool make_middle(bench_candidate *candidate, bench_error *error) {
     clblast_state *state = candidate->state;
-    bench_desc desc = bench_problem_desc(candidate->problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_STAGED});
-    if (clattn_plan_create_attention(candidate->device->context, &desc.attention, &state->staged) != CLATTN_OK)
+    const bench_variant staged = {.algorithm = CLATTN_ALGORITHM_STAGED};
+    const bench_problem *problem = candidate->problem;
+    if (bench_plan_create(candidate->device->context, problem->shape.op, &problem->desc, staged, &state->staged) != CLATTN_OK)
         return bench_fail(error, "the device has no staged kernels");
     const clattn__step *scores = find_step(state->staged, CLATTN__ROLE_SCORES);
     const clattn__step *values = find_step(state->staged, CLATTN__ROLE_WEIGHTED_VALUES);

@@ -4,9 +4,11 @@
  *
  * Found at run time like everything foreign, so that its threads start when it is asked for and not with the program.
  */
+#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../host/internal.h"
 #include "../host/library.h"
@@ -109,24 +111,28 @@ static bool run(bench_candidate *candidate, bench_time *time, bench_error *error
 
 static void release(bench_candidate *candidate) {
     openblas *state = candidate->state;
-    clattn__library_close(state->library);
+    if (state->library) dlclose(state->library);
     free(state->scores);
     free(state);
 }
 
 static const bench_candidate_class class = {.run = run, .release = release};
 
+static bool find(openblas *state, const char *symbol, void *function, bench_error *error) {
+    void *address = dlsym(state->library, symbol);
+    memcpy(function, &address, sizeof address); /* ISO C has no cast between the two kinds of pointers */
+    return address || bench_fail(error, "OpenBLAS has no function %s", symbol);
+}
+
 static bool load(openblas *state, bench_error *error) {
-    static const char *const names[] = {CLATTN_BENCH_OPENBLAS, "libopenblas.so", NULL};
-    char why[256];
     bench_affinity saved;
     bench_pin_widen(&saved); /* its threads inherit what this one may use */
-    state->library = clattn__library_open(names, why, sizeof why);
+    /* NODELETE: its threads and exit handlers outlive the last candidate. */
+    state->library = dlopen(CLATTN_BENCH_OPENBLAS, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     bench_pin_restore(&saved);
-    if (!state->library || !clattn__library_find(state->library, "cblas_sgemm", &state->sgemm, why, sizeof why) ||
-        !clattn__library_find(state->library, "openblas_set_num_threads", &state->set_num_threads, why, sizeof why))
-        return bench_fail(error, "%s", why);
-    return true;
+    if (!state->library) return bench_fail(error, "%s does not load", CLATTN_BENCH_OPENBLAS);
+    return find(state, "cblas_sgemm", &state->sgemm, error) &&
+           find(state, "openblas_set_num_threads", &state->set_num_threads, error);
 }
 
 static bool allocate(openblas *state, const bench_shape *s, bench_error *error) {

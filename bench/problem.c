@@ -20,16 +20,22 @@ bool bench_op_recurs(bench_op op) {
 
 /* ---- descriptors --------------------------------------------------------------------------------------------------- */
 
+static clattn_attention_options attention_options(const bench_shape *s) {
+    return (clattn_attention_options){
+        .causal = s->causal,
+        .align = s->align,
+        .past_len = s->align == CLATTN_ALIGN_PAST ? s->offset : 0,
+        .offset = s->align == CLATTN_ALIGN_OFFSET ? s->offset : 0,
+    };
+}
+
 static clattn_attention_desc attention_desc(const bench_shape *s) {
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
     desc.q = clattn_tensor_bhld(CLATTN_F32, s->batch, s->heads_q, s->len_q, s->head_dim);
     desc.k = clattn_tensor_bhld(CLATTN_F32, s->batch, s->heads_kv, s->len_kv, s->head_dim);
     desc.v = clattn_tensor_bhld(CLATTN_F32, s->batch, s->heads_kv, s->len_kv, s->value_dim);
     desc.out = clattn_tensor_bhld(CLATTN_F32, s->batch, s->heads_q, s->len_q, s->value_dim);
-    desc.causal = s->causal;
-    desc.align = s->align;
-    if (s->align == CLATTN_ALIGN_PAST) desc.past_len = s->offset;
-    if (s->align == CLATTN_ALIGN_OFFSET) desc.offset = s->offset;
+    desc.options = attention_options(s);
     return desc;
 }
 
@@ -44,10 +50,7 @@ static clattn_mha_desc mha_desc(const bench_shape *s) {
     desc.out = clattn_tensor_bhld(CLATTN_F32, s->batch, 1, s->len_q, s->d_in);
     desc.heads_q = s->heads_q;
     desc.heads_kv = s->heads_kv;
-    desc.causal = s->causal;
-    desc.align = s->align;
-    if (s->align == CLATTN_ALIGN_PAST) desc.past_len = s->offset;
-    if (s->align == CLATTN_ALIGN_OFFSET) desc.offset = s->offset;
+    desc.options = attention_options(s);
     return desc;
 }
 
@@ -86,25 +89,26 @@ static bench_desc desc_of(const bench_shape *shape) {
     return (bench_desc){0};
 }
 
-bench_desc bench_problem_desc(const bench_problem *problem, bench_variant variant) {
-    bench_desc desc = problem->desc;
-    if (problem->shape.op == BENCH_OP_ATTENTION) desc.attention.algorithm = variant.algorithm;
-    if (problem->shape.op == BENCH_OP_MHA) desc.mha.algorithm = variant.algorithm;
-    if (bench_op_recurs(problem->shape.op)) desc.recurrence.persistent = variant.persistent;
-    return desc;
+static clattn_plan_options options_of(bench_op op, bench_variant variant) {
+    clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;
+    if (op == BENCH_OP_ATTENTION || op == BENCH_OP_MHA) options.algorithm = variant.algorithm;
+    if (bench_op_recurs(op)) options.recurrence = variant.recurrence;
+    return options;
 }
 
-clattn_status bench_plan_create(clattn_context *context, bench_op op, const bench_desc *desc, clattn_plan **plan) {
+clattn_status bench_plan_create(clattn_context *context, bench_op op, const bench_desc *desc, bench_variant variant,
+                                clattn_plan **plan) {
+    const clattn_plan_options options = options_of(op, variant);
     switch (op) {
     case BENCH_OP_ATTENTION:
-        return clattn_plan_create_attention(context, &desc->attention, plan);
+        return clattn_plan_create_attention(context, &desc->attention, &options, plan);
     case BENCH_OP_MHA:
-        return clattn_plan_create_mha(context, &desc->mha, plan);
+        return clattn_plan_create_mha(context, &desc->mha, &options, plan);
     case BENCH_OP_PROJECT:
-        return clattn_plan_create_project_qkv(context, &desc->project_qkv, plan);
+        return clattn_plan_create_project_qkv(context, &desc->project_qkv, &options, plan);
     case BENCH_OP_RNN:
     case BENCH_OP_LSTM:
-        return clattn_plan_create_recurrence(context, &desc->recurrence, plan);
+        return clattn_plan_create_recurrence(context, &desc->recurrence, &options, plan);
     }
     return CLATTN_ERROR_INTERNAL;
 }

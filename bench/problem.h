@@ -26,10 +26,10 @@ typedef struct bench_shape {
     int64_t offset; /* of CLATTN_ALIGN_OFFSET and _PAST */
 } bench_shape;
 
-/* Which of the ways to compute it. */
+/* Which of the ways to compute it; each op takes the one that is its own. */
 typedef struct bench_variant {
     clattn_algorithm algorithm;
-    int persistent; /* as in clattn_recurrence_desc */
+    clattn_recurrence_form recurrence;
 } bench_variant;
 
 typedef union bench_desc {
@@ -63,8 +63,6 @@ static inline clattn_arg *bench_problem_output_arg(bench_problem *problem) {
 void bench_problem_poison(bench_problem *);
 
 /* Make a plan of a descriptor of this op. */
-clattn_status bench_plan_create(clattn_context *, bench_op, const bench_desc *, clattn_plan **);
-/* The problem's descriptor for a variant. */
-bench_desc bench_problem_desc(const bench_problem *, bench_variant);
+clattn_status bench_plan_create(clattn_context *, bench_op, const bench_desc *, bench_variant, clattn_plan **);
 
 #endif

@@ -167,23 +167,17 @@ static void cut(const bench_problem *problem, row_block block, bench_desc *desc,
     *sliced = row_view(*sliced, block.count);
     *output = clattn_tensor_bhld(CLATTN_F32, output->size[0], output->size[1], block.count, output->size[3]);
     args[problem->arg_count - 1].data = out;
-    i64 offset = position_of_first(s) + block.start;
     if (!s->causal) return;
-    if (s->op == BENCH_OP_ATTENTION) {
-        desc->attention.align = CLATTN_ALIGN_OFFSET;
-        desc->attention.offset = offset;
-        desc->attention.past_len = 0;
-    } else if (s->op == BENCH_OP_MHA) {
-        desc->mha.align = CLATTN_ALIGN_OFFSET;
-        desc->mha.offset = offset;
-        desc->mha.past_len = 0;
-    }
+    const clattn_attention_options options = {
+        .causal = 1, .align = CLATTN_ALIGN_OFFSET, .offset = position_of_first(s) + block.start};
+    if (s->op == BENCH_OP_ATTENTION) desc->attention.options = options;
+    if (s->op == BENCH_OP_MHA) desc->mha.options = options;
 }
 
 static bool run_reference(clattn_context *reference, bench_op op, const bench_desc *desc, const clattn_arg *args, size_t count,
                           bench_error *error) {
     clattn_plan *plan = NULL;
-    clattn_status status = bench_plan_create(reference, op, desc, &plan);
+    clattn_status status = bench_plan_create(reference, op, desc, (bench_variant){0}, &plan);
     if (status == CLATTN_OK) status = clattn_plan_run(plan, args, count);
     clattn_plan_destroy(plan);
     if (status == CLATTN_OK) return true;

@@ -46,10 +46,11 @@ static int attend(job *job, const attention_options *options) {
     desc.lse = tensors[CLATTN_TENSOR_LSE];
     desc.scores = tensors[CLATTN_TENSOR_SCORES];
     desc.weights = tensors[CLATTN_TENSOR_WEIGHTS];
-    ATTENTION_OPTIONS_FILL(desc, options);
+    desc.options = attention_options_desc(options);
+    const clattn_plan_options plan_options = attention_options_plan(options);
     exit_code = job_open(job);
     if (exit_code != CLI_SUCCESS) return exit_code;
-    return job_finish(job, clattn_plan_create_attention(job->context, &desc, &job->plan));
+    return job_finish(job, clattn_plan_create_attention(job->context, &desc, &plan_options, &job->plan));
 }
 
 int attend_main(int argc, char **argv) {

@@ -16,3 +16,20 @@ int attention_options_check(const cli_command *command, const attention_options 
     return cli_fail(command->name, CLI_USAGE, "--algorithm fused never has --%s in memory; use staged or auto",
                     paths[CLATTN_TENSOR_WEIGHTS] != NULL ? "weights" : "scores");
 }
+
+clattn_attention_options attention_options_desc(const attention_options *options) {
+    return (clattn_attention_options){
+        .has_scale = options->scale.given,
+        .scale = options->scale.value,
+        .causal = options->causal.given,
+        .align = options->causal.align,
+        .past_len = options->past_len.value,
+        .offset = options->causal.offset,
+    };
+}
+
+clattn_plan_options attention_options_plan(const attention_options *options) {
+    clattn_plan_options plan = CLATTN_PLAN_OPTIONS_INIT;
+    plan.algorithm = (clattn_algorithm)options->algorithm.value;
+    return plan;
+}

@@ -29,17 +29,8 @@ typedef struct attention_options {
 
 /* Contradictions among them; says which and returns the exit code. */
 int attention_options_check(const cli_command *command, const attention_options *options);
-
-/* Both descriptors carry these fields under the same names. */
-#define ATTENTION_OPTIONS_FILL(desc, options)                                                                                  \
-    do {                                                                                                                       \
-        (desc).has_scale = (options)->scale.given;                                                                             \
-        (desc).scale = (options)->scale.value;                                                                                 \
-        (desc).causal = (options)->causal.given;                                                                               \
-        (desc).align = (options)->causal.align;                                                                                \
-        (desc).past_len = (options)->past_len.value;                                                                           \
-        (desc).offset = (options)->causal.offset;                                                                              \
-        (desc).algorithm = (clattn_algorithm)(options)->algorithm.value;                                                       \
-    } while (0)
+/* As the descriptors and the plan take them. */
+clattn_attention_options attention_options_desc(const attention_options *options);
+clattn_plan_options attention_options_plan(const attention_options *options);
 
 #endif

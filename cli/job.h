@@ -7,7 +7,7 @@
  * the same alternative for all others that offer as many, and outputs take its element type.
  *
  *     int exit_code = job_load(&job);
- *     ... job_output(&job, ...) for each output, job_open(&job), clattn_plan_create_...(job.context, &desc, &job.plan)
+ *     ... job_output(&job, ...) for each output, job_open(&job), clattn_plan_create_...(job.context, &desc, ..., &job.plan)
  *     exit_code = job_finish(&job, status);
  *     job_close(&job);
  *

@@ -81,10 +81,11 @@ static int mha(job *job, const mha_options *options) {
     desc.heads_q = options->heads.value;
     desc.heads_kv = kv_heads(options);
     desc.residual = options->residual;
-    ATTENTION_OPTIONS_FILL(desc, &options->attention);
+    desc.options = attention_options_desc(&options->attention);
+    const clattn_plan_options plan_options = attention_options_plan(&options->attention);
     exit_code = job_open(job);
     if (exit_code != CLI_SUCCESS) return exit_code;
-    return job_finish(job, clattn_plan_create_mha(job->context, &desc, &job->plan));
+    return job_finish(job, clattn_plan_create_mha(job->context, &desc, &plan_options, &job->plan));
 }
 
 int mha_main(int argc, char **argv) {
@@ -149,7 +150,7 @@ static int project(job *job, const mha_options *options) {
     desc.v = tensors[CLATTN_TENSOR_V];
     exit_code = job_open(job);
     if (exit_code != CLI_SUCCESS) return exit_code;
-    return job_finish(job, clattn_plan_create_project_qkv(job->context, &desc, &job->plan));
+    return job_finish(job, clattn_plan_create_project_qkv(job->context, &desc, NULL, &job->plan));
 }
 
 /* Each of Q, K and V is asked for together with its weight, or not at all. */

@@ -10,7 +10,7 @@
 typedef struct recurrence_options {
     job_options job;
     cli_real forget_bias;
-    cli_integer algorithm; /* as clattn_recurrence_desc.persistent counts */
+    cli_integer algorithm; /* as clattn_recurrence_form counts */
 } recurrence_options;
 
 /* G is the number of gates. */
@@ -83,10 +83,11 @@ static int recur(job *job, const recurrence_options *options, clattn_cell cell) 
     desc.h_n = tensors[CLATTN_TENSOR_H_N];
     desc.c_n = tensors[CLATTN_TENSOR_C_N];
     desc.forget_bias = options->forget_bias.value;
-    desc.persistent = (int)options->algorithm.value;
+    clattn_plan_options plan_options = CLATTN_PLAN_OPTIONS_INIT;
+    plan_options.recurrence = (clattn_recurrence_form)options->algorithm.value;
     exit_code = job_open(job);
     if (exit_code != CLI_SUCCESS) return exit_code;
-    return job_finish(job, clattn_plan_create_recurrence(job->context, &desc, &job->plan));
+    return job_finish(job, clattn_plan_create_recurrence(job->context, &desc, &plan_options, &job->plan));
 }
 
 static int recurrence_main(int argc, char **argv, const cli_command *command, clattn_cell cell) {

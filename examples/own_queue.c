@@ -45,7 +45,7 @@ static clattn_plan *plan_attention(clattn_context *context) {
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
     desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_F32, 1, HEADS, LEN, DIM);
     clattn_plan *plan;
-    check_clattn("plan", clattn_plan_create_attention(context, &desc, &plan), context);
+    check_clattn("plan", clattn_plan_create_attention(context, &desc, NULL, &plan), context);
     return plan;
 }
 

@@ -50,10 +50,10 @@ Plan plan_attention(clattn_context *context) {
     desc.k = desc.v = clattn_tensor_bhld(CLATTN_F32, batch, heads_kv, len_kv, dim);
     desc.out = desc.q;
     desc.lse = clattn_tensor_bhld(CLATTN_F32, batch, heads_q, len_q, 1);
-    desc.causal = 1;
-    desc.align = CLATTN_ALIGN_BOTTOM_RIGHT;
+    desc.options.causal = 1;
+    desc.options.align = CLATTN_ALIGN_BOTTOM_RIGHT;
     clattn_plan *plan = nullptr;
-    check(clattn_plan_create_attention(context, &desc, &plan), context);
+    check(clattn_plan_create_attention(context, &desc, nullptr, &plan), context);
     return Plan(plan);
 }
 
@@ -67,7 +67,8 @@ std::vector<float> storage(const Plan &plan, clattn_tensor_id id) {
 int main() try {
     const Context context = open_context();
     const Plan plan = plan_attention(context.get());
-    std::vector<float> q = storage(plan, CLATTN_TENSOR_Q), k = storage(plan, CLATTN_TENSOR_K), v = storage(plan, CLATTN_TENSOR_V);
+    std::vector<float> q = storage(plan, CLATTN_TENSOR_Q), k = storage(plan, CLATTN_TENSOR_K),
+                       v = storage(plan, CLATTN_TENSOR_V);
     std::vector<float> out = storage(plan, CLATTN_TENSOR_OUT), lse = storage(plan, CLATTN_TENSOR_LSE);
     const clattn_arg args[] = {{CLATTN_TENSOR_Q, q.data(), q.size() * sizeof(float)},
                                {CLATTN_TENSOR_K, k.data(), k.size() * sizeof(float)},

@@ -110,7 +110,7 @@ static clattn_status try_out(clattn_context *context) {
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
     desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_F32, 1, 1, 64, 64);
     clattn_plan *plan;
-    clattn_status status = clattn_plan_create_attention(context, &desc, &plan);
+    clattn_status status = clattn_plan_create_attention(context, &desc, NULL, &plan);
     if (status == CLATTN_OK) clattn_plan_destroy(plan);
     return status;
 }

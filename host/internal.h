@@ -216,6 +216,7 @@ strides clattn__strides(const clattn_tensor *); /* those of size-1 dimensions be
 typedef struct clattn__operator {
     const char *name; /* as clattn_plan_info.op */
     size_t desc_size;
+    bool has_algorithm, has_recurrence; /* which of clattn_plan_options it has a use for */
     /* Check plan->desc, resolve its defaults, declare the tensors, count flops and bytes. */
     clattn_status (*validate)(clattn_plan *);
     /* The operator itself in double precision on the plan's tensors: the oracle. */
@@ -223,6 +224,9 @@ typedef struct clattn__operator {
     /* What the backends run: fill plan->steps, workspace_bytes, ... from the validated descriptor. */
     clattn_status (*build)(clattn_plan *);
 } clattn__operator;
+
+/* What a run does with a tensor. To update is to read and write in place; such a tensor keeps to the rules of an output. */
+typedef enum clattn__access { CLATTN__READ, CLATTN__WRITE, CLATTN__UPDATE } clattn__access;
 
 struct clattn_plan {
     clattn_context *context;
@@ -236,8 +240,9 @@ struct clattn_plan {
         CLATTN__OPERATORS(X)
 #undef X
     } desc; /* validated, defaults resolved */
+    clattn_plan_options options; /* validated */
     clattn_tensor tensors[CLATTN_TENSOR_COUNT]; /* ABSENT where the plan has none, and for the workspace */
-    bool is_output[CLATTN_TENSOR_COUNT];
+    clattn__access access[CLATTN_TENSOR_COUNT];
     clattn__step *steps;
     size_t step_count, step_capacity;
     size_t workspace_bytes;
@@ -276,8 +281,7 @@ clattn_status clattn__plan_check_alias(const clattn_plan *, const clattn__bindin
 clattn_status clattn__plan_own_workspace(clattn_plan *, void **workspace);
 
 /* Declare a tensor of the plan after checking it. */
-clattn_status clattn__plan_input(clattn_plan *, clattn_tensor_id, const clattn_tensor *);
-clattn_status clattn__plan_output(clattn_plan *, clattn_tensor_id, const clattn_tensor *);
+clattn_status clattn__plan_declare(clattn_plan *, clattn_tensor_id, const clattn_tensor *, clattn__access);
 /* A view and where it lies; place.where is CLATTN__NOWHERE for an absent operand. */
 typedef struct clattn__operand {
     clattn_tensor view;

@@ -9,23 +9,16 @@
 
 /* ---- what operators call ------------------------------------------------------------------------------------------- */
 
-static clattn_status plan_declare(clattn_plan *plan, clattn_tensor_id id, const clattn_tensor *tensor, bool output) {
+clattn_status clattn__plan_declare(clattn_plan *plan, clattn_tensor_id id, const clattn_tensor *tensor, clattn__access access) {
     const char *name = clattn_tensor_name(id);
     clattn_status status = clattn__tensor_check(plan->context, name, tensor);
-    if (status == CLATTN_OK && output) status = clattn__tensor_check_injective(plan->context, name, tensor);
+    if (status == CLATTN_OK && access != CLATTN__READ) status = clattn__tensor_check_injective(plan->context, name, tensor);
     if (status != CLATTN_OK) return status;
     plan->tensors[id] = *tensor;
-    plan->is_output[id] = output;
-    plan->bytes += (double)clattn__tensor_elements(tensor) * (double)clattn__dtype_size(tensor->dtype);
+    plan->access[id] = access;
+    const double bytes = (double)clattn__tensor_elements(tensor) * (double)clattn__dtype_size(tensor->dtype);
+    plan->bytes += access == CLATTN__UPDATE ? 2 * bytes : bytes;
     return CLATTN_OK;
-}
-
-clattn_status clattn__plan_input(clattn_plan *plan, clattn_tensor_id id, const clattn_tensor *tensor) {
-    return plan_declare(plan, id, tensor, false);
-}
-
-clattn_status clattn__plan_output(clattn_plan *plan, clattn_tensor_id id, const clattn_tensor *tensor) {
-    return plan_declare(plan, id, tensor, true);
 }
 
 clattn__operand clattn__plan_operand(const clattn_plan *plan, clattn_tensor_id id) {
@@ -162,8 +155,30 @@ static clattn_status plan_name_rows(clattn_plan *plan) {
     return rows.failed || plan->why.failed || plan->dropped.failed ? plan_out_of_memory(plan) : CLATTN_OK;
 }
 
-static clattn_status plan_create(clattn_context *context, const clattn__operator *op, const void *desc, bool probing,
-                                 clattn_plan **out) {
+/* A choice among the values 0 (the default) to `last`, refused where the operator has none to make. */
+static clattn_status check_choice(const clattn_plan *plan, const char *name, int value, int last, bool has_use) {
+    if (value < 0 || value > last)
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "options: %s is %d; it is 0 to %d", name, value, last);
+    if (value && !has_use)
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "options: %s is %d, and %s has no use for it", name, value,
+                            plan->op->name);
+    return CLATTN_OK;
+}
+
+static clattn_status plan_read_options(clattn_plan *plan, const clattn_plan_options *given) {
+    clattn_plan_options *options = &plan->options;
+    *options = (clattn_plan_options)CLATTN_PLAN_OPTIONS_INIT;
+    clattn_status status = CLATTN_OK;
+    if (given) status = clattn__read_struct(plan->context, "options", options, sizeof *options, given);
+    if (status == CLATTN_OK)
+        status = check_choice(plan, "algorithm", (int)options->algorithm, CLATTN_ALGORITHM_FUSED, plan->op->has_algorithm);
+    if (status == CLATTN_OK)
+        status = check_choice(plan, "recurrence", (int)options->recurrence, CLATTN_RECURRENCE_STEPS, plan->op->has_recurrence);
+    return status;
+}
+
+static clattn_status plan_create(clattn_context *context, const clattn__operator *op, const void *desc,
+                                 const clattn_plan_options *options, bool probing, clattn_plan **out) {
     if (!out) return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "plan is NULL");
     *out = NULL;
     if (!context) return CLATTN_ERROR_ARGUMENT;
@@ -174,6 +189,7 @@ static clattn_status plan_create(clattn_context *context, const clattn__operator
     plan->name = op->name;
     plan->probing = probing;
     clattn_status status = clattn__read_struct(context, "desc", &plan->desc, op->desc_size, desc);
+    if (status == CLATTN_OK) status = plan_read_options(plan, options);
     if (status == CLATTN_OK) status = op->validate(plan);
     if (status == CLATTN_OK) status = plan_build(plan);
     if (status == CLATTN_OK) status = plan_name_rows(plan);
@@ -186,19 +202,21 @@ static clattn_status plan_create(clattn_context *context, const clattn__operator
 }
 
 #define X(op)                                                                                                            \
-    clattn_status clattn_plan_create_##op(clattn_context *context, const clattn_##op##_desc *desc, clattn_plan **plan) { \
-        return plan_create(context, &clattn__operator_##op, desc, false, plan);                                         \
+    clattn_status clattn_plan_create_##op(clattn_context *context, const clattn_##op##_desc *desc,                       \
+                                          const clattn_plan_options *options, clattn_plan **plan) {                      \
+        return plan_create(context, &clattn__operator_##op, desc, options, false, plan);                                \
     }                                                                                                                    \
-    clattn_status clattn_supports_##op(clattn_context *context, const clattn_##op##_desc *desc) {                       \
+    clattn_status clattn_supports_##op(clattn_context *context, const clattn_##op##_desc *desc,                          \
+                                       const clattn_plan_options *options) {                                             \
         clattn_plan *plan;                                                                                               \
-        clattn_status status = plan_create(context, &clattn__operator_##op, desc, true, &plan);                          \
+        clattn_status status = plan_create(context, &clattn__operator_##op, desc, options, true, &plan);                 \
         if (status == CLATTN_OK) clattn_plan_destroy(plan);                                                              \
         return status;                                                                                                   \
     }                                                                                                                    \
-    clattn_status clattn_##op(clattn_context *context, const clattn_##op##_desc *desc, const clattn_arg *args,           \
-                              size_t count) {                                                                            \
+    clattn_status clattn_##op(clattn_context *context, const clattn_##op##_desc *desc,                                   \
+                              const clattn_plan_options *options, const clattn_arg *args, size_t count) {                \
         clattn_plan *plan;                                                                                               \
-        clattn_status status = clattn_plan_create_##op(context, desc, &plan);                                           \
+        clattn_status status = clattn_plan_create_##op(context, desc, options, &plan);                                  \
         if (status == CLATTN_OK) status = clattn_plan_run(plan, args, count);                                            \
         if (status == CLATTN_OK || plan) clattn_plan_destroy(plan);                                                      \
         return status;                                                                                                   \

@@ -53,7 +53,7 @@ clattn_status clattn__plan_check_alias(const clattn_plan *plan, const clattn__bi
     for (size_t a = 0; a < count; a++) {
         const clattn_tensor_id id = bindings[a].id;
         const clattn_tensor view = clattn__plan_view(plan, id);
-        if (!plan->is_output[id] && id != CLATTN_TENSOR_WORKSPACE) continue;
+        if (plan->access[id] == CLATTN__READ && id != CLATTN_TENSOR_WORKSPACE) continue;
         for (size_t b = 0; b < count; b++) {
             const clattn_tensor other = clattn__plan_view(plan, bindings[b].id);
             if (a == b || bindings[a].object != bindings[b].object) continue;
@@ -103,14 +103,14 @@ clattn_status clattn_attention_f32(clattn_context *context, int64_t batch, int64
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
     desc.q = desc.out = clattn_tensor_bhld(CLATTN_F32, batch, heads_q, len_q, head_dim);
     desc.k = desc.v = clattn_tensor_bhld(CLATTN_F32, batch, heads_kv, len_kv, head_dim);
-    desc.causal = causal != 0;
+    desc.options.causal = causal != 0;
     const clattn_arg args[] = {
         {CLATTN_TENSOR_Q, (void *)q, 0},
         {CLATTN_TENSOR_K, (void *)k, 0},
         {CLATTN_TENSOR_V, (void *)v, 0},
         {CLATTN_TENSOR_OUT, out, 0},
     };
-    clattn_status status = clattn_attention(context, &desc, args, sizeof args / sizeof *args);
+    clattn_status status = clattn_attention(context, &desc, NULL, args, sizeof args / sizeof *args);
     clattn_context_destroy(own);
     return status;
 }

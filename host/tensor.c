@@ -72,9 +72,12 @@ size_t clattn__tensor_span(const clattn_tensor *tensor) {
 }
 
 clattn_status clattn__tensor_check(clattn_context *context, const char *name, const clattn_tensor *tensor) {
-    if (tensor->dtype != CLATTN_F32)
+    if (clattn__dtype_size(tensor->dtype) == 0)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: dtype is %d; this version knows CLATTN_F32 (%d)", name,
                             (int)tensor->dtype, (int)CLATTN_F32);
+    if (tensor->reserved)
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: reserved is %#x; it must be 0", name,
+                            (unsigned)tensor->reserved);
     const int64_t bytes = (int64_t)clattn__dtype_size(tensor->dtype);
     int64_t last = 0, elements = 1;
     for (int d = 0; d < 4; d++) {

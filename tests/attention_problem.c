@@ -153,12 +153,12 @@ clattn_attention_desc attention_desc(const attention_problem *p) {
     desc.k = clattn_tensor_bhld(CLATTN_F32, c->batch, c->heads_kv, c->len_kv, c->head_dim);
     desc.v = clattn_tensor_bhld(CLATTN_F32, c->batch, c->heads_kv, c->len_kv, c->value_dim);
     desc.out = clattn_tensor_bhld(CLATTN_F32, c->batch, c->heads_q, c->len_q, c->value_dim);
-    desc.has_scale = c->has_scale;
-    desc.scale = c->scale;
-    desc.causal = c->causal;
-    desc.align = c->align;
-    desc.past_len = c->align == CLATTN_ALIGN_PAST ? c->position : 0;
-    desc.offset = c->align == CLATTN_ALIGN_OFFSET ? c->position : 0;
+    desc.options.has_scale = c->has_scale;
+    desc.options.scale = c->scale;
+    desc.options.causal = c->causal;
+    desc.options.align = c->align;
+    desc.options.past_len = c->align == CLATTN_ALIGN_PAST ? c->position : 0;
+    desc.options.offset = c->align == CLATTN_ALIGN_OFFSET ? c->position : 0;
     return desc;
 }
 
@@ -170,7 +170,6 @@ attention_results attention_run(clattn_context *context, const attention_problem
                                 int want) {
     const attention_case *c = &p->c;
     clattn_attention_desc desc = attention_desc(p);
-    desc.algorithm = algorithm;
     desc.q = as(l, desc.q);
     desc.k = as(l, desc.k);
     desc.v = as(l, desc.v);
@@ -189,7 +188,7 @@ attention_results attention_run(clattn_context *context, const attention_problem
     bind_output(&b, CLATTN_TENSOR_WEIGHTS, desc.weights);
 
     clattn_plan *plan;
-    assert_ok(context, clattn_plan_create_attention(context, &desc, &plan));
+    assert_ok(context, clattn_plan_create_attention(context, &desc, OPTIONS(.algorithm = algorithm), &plan));
     clattn_plan_info info = {.struct_size = sizeof info};
     assert_ok(context, clattn_plan_get_info(plan, &info));
     attention_results results = {0};

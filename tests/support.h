@@ -15,6 +15,9 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
+/* Options of a plan: OPTIONS(.algorithm = CLATTN_ALGORITHM_STAGED). */
+#define OPTIONS(...) (&(clattn_plan_options){.struct_size = sizeof(clattn_plan_options), __VA_ARGS__})
+
 /* Memory or the end of the test program: tests have nothing to say without it. */
 void *test_alloc(size_t count, size_t size);
 

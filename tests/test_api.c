@@ -264,7 +264,7 @@ START_TEST(errors_are_logged) {
     clattn_context *context;
     clattn_plan *plan;
     ck_assert_int_eq(clattn_context_create(&options, &context), CLATTN_OK);
-    ck_assert_int_eq(clattn_plan_create_attention(context, NULL, &plan), CLATTN_ERROR_ARGUMENT);
+    ck_assert_int_eq(clattn_plan_create_attention(context, NULL, NULL, &plan), CLATTN_ERROR_ARGUMENT);
     ck_assert_int_eq(record.count, 1);
     ck_assert_int_eq(record.level, CLATTN_LOG_ERROR);
     ck_assert_str_eq(record.text, error_text(context));
@@ -296,16 +296,19 @@ static const int64_t huge = (int64_t)1 << 62;
     X(desc.out = absent, ARGUMENT, "out")                                                                                \
     X(desc.q.dtype = (clattn_dtype)77, ARGUMENT, "q dtype 77")                                                           \
     X(desc.lse.dtype = (clattn_dtype)77, ARGUMENT, "lse dtype 77")                                                       \
-    X(desc.causal = 2, ARGUMENT, "causal 2")                                                                             \
-    X(desc.has_scale = -1, ARGUMENT, "has_scale -1")                                                                     \
-    X(desc.scale = 3, ARGUMENT, "scale 3 has_scale 0")                                                                   \
-    X((desc.has_scale = 1, desc.scale = NAN), ARGUMENT, "scale nan")                                                     \
-    X((desc.has_scale = 1, desc.scale = INFINITY), ARGUMENT, "scale inf")                                                \
-    X((desc.causal = 1, desc.align = (clattn_align)9), ARGUMENT, "align 9")                                              \
-    X(desc.align = CLATTN_ALIGN_BOTTOM_RIGHT, ARGUMENT, "align 1 causal 0")                                              \
-    X((desc.causal = 1, desc.past_len = 4), ARGUMENT, "past_len 4 align 0")                                              \
-    X((desc.causal = 1, desc.offset = -4), ARGUMENT, "offset -4 align 0")                                                \
-    X(desc.algorithm = (clattn_algorithm)5, ARGUMENT, "algorithm 5")                                                     \
+    X(desc.v.reserved = 16, ARGUMENT, "v reserved 0x10")                                                                 \
+    X(desc.options.causal = 2, ARGUMENT, "causal 2")                                                                     \
+    X(desc.options.has_scale = -1, ARGUMENT, "has_scale -1")                                                             \
+    X(desc.options.scale = 3, ARGUMENT, "scale 3 has_scale 0")                                                           \
+    X((desc.options.has_scale = 1, desc.options.scale = NAN), ARGUMENT, "scale nan")                                     \
+    X((desc.options.has_scale = 1, desc.options.scale = INFINITY), ARGUMENT, "scale inf")                                \
+    X((desc.options.causal = 1, desc.options.align = (clattn_align)9), ARGUMENT, "align 9")                              \
+    X(desc.options.align = CLATTN_ALIGN_BOTTOM_RIGHT, ARGUMENT, "align 1 causal 0")                                      \
+    X((desc.options.causal = 1, desc.options.past_len = 4), ARGUMENT, "past_len 4 align 0")                              \
+    X((desc.options.causal = 1, desc.options.offset = -4), ARGUMENT, "offset -4 align 0")                                \
+    X(options.algorithm = (clattn_algorithm)5, ARGUMENT, "algorithm 5")                                                  \
+    X(options.recurrence = CLATTN_RECURRENCE_STEPS, ARGUMENT, "recurrence 2 attention")                                  \
+    X(options.struct_size = 3, ARGUMENT, "options struct_size 3")                                                        \
     X(desc.k.size[0] = 3, SHAPE, "k batch 3 2")                                                                          \
     X(desc.k.size[3] = 9, SHAPE, "k dim 9 8")                                                                            \
     X(desc.v.size[0] = 1, SHAPE, "v batch 1 2")                                                                          \
@@ -331,10 +334,14 @@ static const int64_t huge = (int64_t)1 << 62;
     X(desc.out.stride[0] = INT64_MAX, OVERFLOW, "out batch 9223372036854775807")                                         \
     X((desc.q.size[3] = desc.k.size[3] = (int64_t)1 << 31, desc.q.stride[3] = desc.k.stride[3] = 0), OVERFLOW,           \
       "head_dim 2147483648")                                                                                             \
-    X((desc.causal = 1, desc.align = CLATTN_ALIGN_PAST, desc.past_len = -1), OVERFLOW, "past_len -1")                    \
-    X((desc.causal = 1, desc.align = CLATTN_ALIGN_PAST, desc.past_len = INT64_MAX), OVERFLOW, "past_len")                \
-    X((desc.causal = 1, desc.align = CLATTN_ALIGN_OFFSET, desc.offset = INT64_MIN), OVERFLOW, "offset")                  \
-    X((desc.causal = 1, desc.align = CLATTN_ALIGN_OFFSET, desc.offset = INT64_MAX), OVERFLOW, "offset")                  \
+    X((desc.options.causal = 1, desc.options.align = CLATTN_ALIGN_PAST, desc.options.past_len = -1), OVERFLOW,           \
+      "past_len -1")                                                                                                     \
+    X((desc.options.causal = 1, desc.options.align = CLATTN_ALIGN_PAST, desc.options.past_len = INT64_MAX), OVERFLOW,    \
+      "past_len")                                                                                                        \
+    X((desc.options.causal = 1, desc.options.align = CLATTN_ALIGN_OFFSET, desc.options.offset = INT64_MIN), OVERFLOW,    \
+      "offset")                                                                                                          \
+    X((desc.options.causal = 1, desc.options.align = CLATTN_ALIGN_OFFSET, desc.options.offset = INT64_MAX), OVERFLOW,    \
+      "offset")                                                                                                          \
     X(desc.out.stride[0] = 0, ALIAS, "out 2 0")                                                                          \
     X(desc.out.stride[2] = 5, ALIAS, "out")                                                                              \
     X(desc.out.stride[3] = 6, ALIAS, "out")                                                                              \
@@ -349,16 +356,16 @@ typedef struct refusal {
 } refusal;
 
 /* A plan is refused with this status and sentence, by each function that takes the descriptor; *plan becomes NULL. */
-#define CHECK_REFUSED(op, context, desc, want)                                                                           \
+#define CHECK_REFUSED(op, context, desc, options, want)                                                                  \
     do {                                                                                                                 \
         clattn_plan *plan_ = (clattn_plan *)(context);                                                                   \
-        clattn_status status_ = see(clattn_plan_create_##op(context, desc, &plan_));                                     \
+        clattn_status status_ = see(clattn_plan_create_##op(context, desc, options, &plan_));                            \
         ck_assert_msg(status_ == (want).status, "%s on %s: %s: %s", (want).name, (context)->device.info.id,              \
                       clattn_status_name(status_), error_text(context));                                                 \
         ck_assert_ptr_null(plan_);                                                                                       \
         assert_words(error_text(context), (want).words, (want).name);                                                    \
-        ck_assert_int_eq(clattn_supports_##op(context, desc), (want).status);                                            \
-        ck_assert_int_eq(clattn_##op(context, desc, NULL, 0), (want).status);                                            \
+        ck_assert_int_eq(clattn_supports_##op(context, desc, options), (want).status);                                   \
+        ck_assert_int_eq(clattn_##op(context, desc, options, NULL, 0), (want).status);                                   \
     } while (0)
 
 static const char *const api_devices[] = {"native", "reference"};
@@ -366,12 +373,13 @@ static const char *const api_devices[] = {"native", "reference"};
 START_TEST(attention_refuses) {
     clattn_context *context = open_device(api_devices[_i]);
     const clattn_attention_desc good = good_attention();
-    ck_assert_int_eq(clattn_supports_attention(context, &good), CLATTN_OK);
+    ck_assert_int_eq(clattn_supports_attention(context, &good, NULL), CLATTN_OK);
 #define X(spoil, code, words)                                                                                            \
     {                                                                                                                    \
         clattn_attention_desc desc = good_attention();                                                                   \
+        clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;                                                          \
         spoil;                                                                                                           \
-        CHECK_REFUSED(attention, context, &desc, ((refusal){#spoil, words, CLATTN_ERROR_##code}));                       \
+        CHECK_REFUSED(attention, context, &desc, &options, ((refusal){#spoil, words, CLATTN_ERROR_##code}));             \
     }
     ATTENTION_ERRORS(X)
 #undef X
@@ -395,6 +403,8 @@ static clattn_project_qkv_desc good_project(void) {
     X(desc.w_q = absent, ARGUMENT, "w_q")                                                                                \
     X(desc.k = absent, ARGUMENT, "k")                                                                                    \
     X((desc.q = desc.k = desc.v = desc.w_q = desc.w_k = desc.w_v = desc.b_q = absent), ARGUMENT, "q k v")                \
+    X(options.algorithm = CLATTN_ALGORITHM_FUSED, ARGUMENT, "algorithm 2 project_qkv")                                   \
+    X(options.recurrence = CLATTN_RECURRENCE_PERSISTENT, ARGUMENT, "recurrence 1 project_qkv")                           \
     X(desc.x.size[1] = 2, SHAPE, "x heads 2 1")                                                                          \
     X(desc.w_q.size[2] = 9, SHAPE, "w_q len 9 8")                                                                        \
     X(desc.w_v.size[0] = 2, SHAPE, "w_v batch 2 1")                                                                      \
@@ -412,12 +422,13 @@ static clattn_project_qkv_desc good_project(void) {
 START_TEST(project_refuses) {
     clattn_context *context = open_device(api_devices[_i]);
     const clattn_project_qkv_desc good = good_project();
-    ck_assert_int_eq(clattn_supports_project_qkv(context, &good), CLATTN_OK);
+    ck_assert_int_eq(clattn_supports_project_qkv(context, &good, NULL), CLATTN_OK);
 #define X(spoil, code, words)                                                                                            \
     {                                                                                                                    \
         clattn_project_qkv_desc desc = good_project();                                                                   \
+        clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;                                                          \
         spoil;                                                                                                           \
-        CHECK_REFUSED(project_qkv, context, &desc, ((refusal){#spoil, words, CLATTN_ERROR_##code}));                     \
+        CHECK_REFUSED(project_qkv, context, &desc, &options, ((refusal){#spoil, words, CLATTN_ERROR_##code}));           \
     }
     PROJECT_ERRORS(X)
 #undef X
@@ -448,9 +459,10 @@ static clattn_mha_desc good_mha(void) {
     X(desc.residual = 7, ARGUMENT, "residual 7")                                                                         \
     X((desc.w_o = absent), ARGUMENT, "b_o w_o")                                                                          \
     X((desc.w_o = desc.b_o = absent, desc.residual = 1), ARGUMENT, "residual 1 w_o")                                     \
-    X(desc.causal = 3, ARGUMENT, "causal 3")                                                                             \
-    X(desc.align = CLATTN_ALIGN_PAST, ARGUMENT, "align 2 causal 0")                                                      \
-    X(desc.algorithm = (clattn_algorithm)-1, ARGUMENT, "algorithm -1")                                                   \
+    X(desc.options.causal = 3, ARGUMENT, "causal 3")                                                                     \
+    X(desc.options.align = CLATTN_ALIGN_PAST, ARGUMENT, "align 2 causal 0")                                              \
+    X(options.algorithm = (clattn_algorithm)-1, ARGUMENT, "algorithm -1")                                                \
+    X(options.recurrence = CLATTN_RECURRENCE_PERSISTENT, ARGUMENT, "recurrence 1 mha")                                   \
     X(desc.heads_q = 5, SHAPE, "w_q 12 5")                                                                               \
     X(desc.heads_kv = 4, SHAPE, "w_k 6 4")                                                                               \
     X((desc.heads_kv = 3, desc.w_k = desc.w_v = clattn_tensor_matrix(CLATTN_F32, 8, 9)), HEADS, "4 3")                   \
@@ -471,12 +483,13 @@ static clattn_mha_desc good_mha(void) {
 START_TEST(mha_refuses) {
     clattn_context *context = open_device(api_devices[_i]);
     const clattn_mha_desc good = good_mha();
-    ck_assert_int_eq(clattn_supports_mha(context, &good), CLATTN_OK);
+    ck_assert_int_eq(clattn_supports_mha(context, &good, NULL), CLATTN_OK);
 #define X(spoil, code, words)                                                                                            \
     {                                                                                                                    \
         clattn_mha_desc desc = good_mha();                                                                               \
+        clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;                                                          \
         spoil;                                                                                                           \
-        CHECK_REFUSED(mha, context, &desc, ((refusal){#spoil, words, CLATTN_ERROR_##code}));                             \
+        CHECK_REFUSED(mha, context, &desc, &options, ((refusal){#spoil, words, CLATTN_ERROR_##code}));                   \
     }
     MHA_ERRORS(X)
 #undef X
@@ -502,7 +515,8 @@ static clattn_recurrence_desc good_recurrence(void) {
     X(desc.w_in = absent, ARGUMENT, "w_in")                                                                              \
     X(desc.out = absent, ARGUMENT, "out")                                                                                \
     X(desc.cell = (clattn_cell)2, ARGUMENT, "cell 2")                                                                    \
-    X(desc.persistent = 3, ARGUMENT, "persistent 3")                                                                     \
+    X(options.recurrence = (clattn_recurrence_form)3, ARGUMENT, "recurrence 3")                                          \
+    X(options.algorithm = CLATTN_ALGORITHM_STAGED, ARGUMENT, "algorithm 1 recurrence")                                   \
     X(desc.forget_bias = NAN, ARGUMENT, "forget_bias nan")                                                               \
     X(desc.cell = CLATTN_CELL_RNN, ARGUMENT, "c_0 rnn")                                                                  \
     X((desc.cell = CLATTN_CELL_RNN, desc.c_0 = desc.c_n = absent, desc.forget_bias = 1), ARGUMENT, "forget_bias 1 rnn")  \
@@ -522,12 +536,13 @@ static clattn_recurrence_desc good_recurrence(void) {
 START_TEST(recurrence_refuses) {
     clattn_context *context = open_device(api_devices[_i]);
     const clattn_recurrence_desc good = good_recurrence();
-    ck_assert_int_eq(clattn_supports_recurrence(context, &good), CLATTN_OK);
+    ck_assert_int_eq(clattn_supports_recurrence(context, &good, NULL), CLATTN_OK);
 #define X(spoil, code, words)                                                                                            \
     {                                                                                                                    \
         clattn_recurrence_desc desc = good_recurrence();                                                                 \
+        clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;                                                          \
         spoil;                                                                                                           \
-        CHECK_REFUSED(recurrence, context, &desc, ((refusal){#spoil, words, CLATTN_ERROR_##code}));                      \
+        CHECK_REFUSED(recurrence, context, &desc, &options, ((refusal){#spoil, words, CLATTN_ERROR_##code}));            \
     }
     RECURRENCE_ERRORS(X)
 #undef X
@@ -540,15 +555,15 @@ START_TEST(plan_null_handling) {
     const clattn_attention_desc desc = good_attention();
     clattn_plan *plan = (clattn_plan *)context;
     char text[8];
-    ck_assert_int_eq(see(clattn_plan_create_attention(NULL, &desc, &plan)), CLATTN_ERROR_ARGUMENT);
+    ck_assert_int_eq(see(clattn_plan_create_attention(NULL, &desc, NULL, &plan)), CLATTN_ERROR_ARGUMENT);
     ck_assert_ptr_null(plan);
-    ck_assert_int_eq(see(clattn_plan_create_attention(context, &desc, NULL)), CLATTN_ERROR_ARGUMENT);
+    ck_assert_int_eq(see(clattn_plan_create_attention(context, &desc, NULL, NULL)), CLATTN_ERROR_ARGUMENT);
     assert_words(error_text(context), "plan NULL", "plan_create");
-    ck_assert_int_eq(see(clattn_plan_create_attention(context, NULL, &plan)), CLATTN_ERROR_ARGUMENT);
+    ck_assert_int_eq(see(clattn_plan_create_attention(context, NULL, NULL, &plan)), CLATTN_ERROR_ARGUMENT);
     assert_words(error_text(context), "desc NULL", "plan_create");
-    ck_assert_int_eq(see(clattn_supports_attention(NULL, &desc)), CLATTN_ERROR_ARGUMENT);
-    ck_assert_int_eq(see(clattn_supports_attention(context, NULL)), CLATTN_ERROR_ARGUMENT);
-    ck_assert_int_eq(see(clattn_attention(NULL, &desc, NULL, 0)), CLATTN_ERROR_ARGUMENT);
+    ck_assert_int_eq(see(clattn_supports_attention(NULL, &desc, NULL)), CLATTN_ERROR_ARGUMENT);
+    ck_assert_int_eq(see(clattn_supports_attention(context, NULL, NULL)), CLATTN_ERROR_ARGUMENT);
+    ck_assert_int_eq(see(clattn_attention(NULL, &desc, NULL, NULL, 0)), CLATTN_ERROR_ARGUMENT);
     ck_assert_int_eq(see(clattn_plan_run(NULL, NULL, 0)), CLATTN_ERROR_ARGUMENT);
     ck_assert_int_eq(see(clattn_plan_get_info(NULL, NULL)), CLATTN_ERROR_ARGUMENT);
     ck_assert_uint_eq(clattn_plan_explain(NULL, text, sizeof text), 0);
@@ -570,18 +585,18 @@ START_TEST(struct_size_policy) {
     clattn_context *context = open_device("reference");
     newer_desc newer = {.desc = good_attention()};
     newer.desc.struct_size = sizeof newer;
-    ck_assert_int_eq(see(clattn_supports_attention(context, &newer.desc)), CLATTN_OK);
+    ck_assert_int_eq(see(clattn_supports_attention(context, &newer.desc, NULL)), CLATTN_OK);
     newer.tail[sizeof newer.tail - 1] = 1;
-    ck_assert_int_eq(see(clattn_supports_attention(context, &newer.desc)), CLATTN_ERROR_UNSUPPORTED);
+    ck_assert_int_eq(see(clattn_supports_attention(context, &newer.desc, NULL)), CLATTN_ERROR_UNSUPPORTED);
     assert_words(error_text(context), "desc struct_size 0.1.0", "a newer descriptor");
 
     /* An older caller's struct ends before `causal`: what follows in memory is not read. */
     clattn_attention_desc older = good_attention();
-    older.struct_size = offsetof(clattn_attention_desc, causal);
+    older.struct_size = offsetof(clattn_attention_desc, options) + offsetof(clattn_attention_options, causal);
     memset((char *)&older + older.struct_size, 0x77, sizeof older - older.struct_size);
     clattn_plan *plan;
-    assert_ok(context, clattn_plan_create_attention(context, &older, &plan));
-    ck_assert_int_eq(plan->desc.attention.causal, 0);
+    assert_ok(context, clattn_plan_create_attention(context, &older, NULL, &plan));
+    ck_assert_int_eq(plan->desc.attention.options.causal, 0);
     clattn_plan_destroy(plan);
     clattn_context_destroy(context);
 }
@@ -611,11 +626,55 @@ START_TEST(struct_size_of_options) {
 }
 END_TEST
 
+/* NULL is all defaults; what an older caller does not know is the default; a plan holds the whole. */
+START_TEST(struct_size_of_plan_options) {
+    clattn_context *context = open_device("native");
+    const clattn_attention_desc desc = good_attention();
+    clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;
+    options.algorithm = CLATTN_ALGORITHM_STAGED;
+    options.recurrence = (clattn_recurrence_form)77;
+    options.struct_size = offsetof(clattn_plan_options, recurrence);
+    const clattn_plan_options *given[] = {NULL, &options};
+    for (size_t n = 0; n < COUNT(given); n++) {
+        clattn_plan *plan;
+        assert_ok(context, clattn_plan_create_attention(context, &desc, given[n], &plan));
+        ck_assert_uint_eq(plan->options.struct_size, sizeof options);
+        ck_assert_int_eq(plan->options.algorithm, given[n] ? CLATTN_ALGORITHM_STAGED : CLATTN_ALGORITHM_AUTO);
+        ck_assert_int_eq(plan->options.recurrence, CLATTN_RECURRENCE_AUTO);
+        clattn_plan_destroy(plan);
+    }
+    struct {
+        clattn_plan_options options;
+        long more;
+    } newer = {.options = CLATTN_PLAN_OPTIONS_INIT, .more = 1};
+    newer.options.struct_size = sizeof newer;
+    ck_assert_int_eq(see(clattn_supports_attention(context, &desc, &newer.options)), CLATTN_ERROR_UNSUPPORTED);
+    assert_words(error_text(context), "options struct_size 0.1.0", "newer options");
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* A layout that is frozen ends in no padding: an older caller's would lie where a newer field is. */
+START_TEST(no_struct_ends_in_padding) {
+#define ENDS_AT(type, field) ck_assert_uint_eq(sizeof(type), offsetof(type, field) + sizeof((type *)0)->field)
+    ENDS_AT(clattn_context_options, error_size);
+    ENDS_AT(clattn_device_info, problem);
+    ENDS_AT(clattn_attention_options, offset);
+    ENDS_AT(clattn_attention_desc, options);
+    ENDS_AT(clattn_project_qkv_desc, v);
+    ENDS_AT(clattn_mha_desc, options);
+    ENDS_AT(clattn_recurrence_desc, forget_bias);
+    ENDS_AT(clattn_plan_options, recurrence);
+    ENDS_AT(clattn_plan_info, bytes);
+#undef ENDS_AT
+}
+END_TEST
+
 START_TEST(struct_size_of_info) {
     clattn_context *context = open_device("reference");
     const clattn_attention_desc desc = good_attention();
     clattn_plan *plan;
-    assert_ok(context, clattn_plan_create_attention(context, &desc, &plan));
+    assert_ok(context, clattn_plan_create_attention(context, &desc, NULL, &plan));
     struct {
         clattn_plan_info info;
         unsigned char tail[16];
@@ -646,13 +705,12 @@ END_TEST
 START_TEST(plan_says_what_it_does) {
     clattn_context *context = open_device("native");
     clattn_attention_desc desc = good_attention();
-    desc.causal = 1;
+    desc.options.causal = 1;
     clattn_plan *plan;
     clattn_plan_info info = {.struct_size = sizeof info};
     char text[2048], small[9];
     for (clattn_algorithm a = CLATTN_ALGORITHM_AUTO; a <= CLATTN_ALGORITHM_FUSED; a++) {
-        desc.algorithm = a;
-        assert_ok(context, clattn_plan_create_attention(context, &desc, &plan));
+        assert_ok(context, clattn_plan_create_attention(context, &desc, OPTIONS(.algorithm = a), &plan));
         assert_ok(context, clattn_plan_get_info(plan, &info));
         const bool staged = a == CLATTN_ALGORITHM_STAGED;
         ck_assert_str_eq(info.op, "attention");
@@ -684,19 +742,18 @@ START_TEST(fused_keeps_no_matrix) {
     clattn_context *context = open_device("native");
     clattn_attention_desc desc = good_attention();
     desc.weights = view(2, 4, 5, 7);
-    desc.algorithm = CLATTN_ALGORITHM_FUSED;
-    CHECK_REFUSED(attention, context, &desc, ((refusal){"fused weights", "fused scores weights staged", CLATTN_ERROR_UNSUPPORTED}));
-    desc.algorithm = CLATTN_ALGORITHM_AUTO;
+    CHECK_REFUSED(attention, context, &desc, OPTIONS(.algorithm = CLATTN_ALGORITHM_FUSED),
+                  ((refusal){"fused weights", "fused scores weights staged", CLATTN_ERROR_UNSUPPORTED}));
     clattn_plan *plan;
     clattn_plan_info info = {.struct_size = sizeof info};
-    assert_ok(context, clattn_plan_create_attention(context, &desc, &plan));
+    assert_ok(context, clattn_plan_create_attention(context, &desc, NULL, &plan));
     assert_ok(context, clattn_plan_get_info(plan, &info));
     ck_assert_str_eq(info.algorithm, "staged");
     clattn_plan_destroy(plan);
     /* long sequences need no memory that grows with their product */
     desc = good_attention();
     desc.q = desc.k = desc.v = desc.out = view(1, 1, 65536, 64);
-    assert_ok(context, clattn_plan_create_attention(context, &desc, &plan));
+    assert_ok(context, clattn_plan_create_attention(context, &desc, NULL, &plan));
     assert_ok(context, clattn_plan_get_info(plan, &info));
     ck_assert_str_eq(info.algorithm, "fused");
     ck_assert_uint_le(info.workspace_bytes, (size_t)16 << 20);
@@ -711,15 +768,16 @@ START_TEST(recurrence_says_how_long_its_chain_is) {
     clattn_recurrence_desc desc = good_recurrence();
     desc.x = view(2, 1, 100, 8);
     desc.out = view(2, 1, 100, 3);
-    for (desc.persistent = 1; desc.persistent <= 2; desc.persistent++) {
+    for (clattn_recurrence_form form = CLATTN_RECURRENCE_PERSISTENT; form <= CLATTN_RECURRENCE_STEPS; form++) {
+        const bool persistent = form == CLATTN_RECURRENCE_PERSISTENT;
         clattn_plan *plan;
         clattn_plan_info info = {.struct_size = sizeof info};
-        assert_ok(context, clattn_plan_create_recurrence(context, &desc, &plan));
+        assert_ok(context, clattn_plan_create_recurrence(context, &desc, OPTIONS(.recurrence = form), &plan));
         assert_ok(context, clattn_plan_get_info(plan, &info));
         ck_assert_str_eq(info.op, "lstm");
-        ck_assert_str_eq(info.algorithm, desc.persistent == 1 ? "persistent" : "loop");
+        ck_assert_str_eq(info.algorithm, persistent ? "persistent" : "loop");
         ck_assert_int_ge(info.dependent_steps, 100);
-        ck_assert(desc.persistent == 1 ? info.launches < 10 : info.launches >= 100);
+        ck_assert(persistent ? info.launches < 10 : info.launches >= 100);
         clattn_plan_destroy(plan);
     }
     clattn_context_destroy(context);
@@ -737,13 +795,13 @@ START_TEST(sizes_near_the_limits) {
         desc = good_attention();
         desc.k = view(2, 2, lens[n], 8);
         desc.v = view(2, 2, lens[n], 6);
-        ck_assert_int_eq(see(clattn_supports_attention(context, &desc)), CLATTN_OK);
+        ck_assert_int_eq(see(clattn_supports_attention(context, &desc, NULL)), CLATTN_OK);
         desc.k.stride[2] = desc.v.stride[2] = 0;
-        ck_assert_int_eq(see(clattn_supports_attention(context, &desc)), CLATTN_OK);
+        ck_assert_int_eq(see(clattn_supports_attention(context, &desc, NULL)), CLATTN_OK);
         desc = good_attention();
         desc.q = view(2, 4, lens[n], 8);
         desc.out = view(2, 4, lens[n], 6);
-        ck_assert_int_eq(see(clattn_supports_attention(context, &desc)), CLATTN_OK);
+        ck_assert_int_eq(see(clattn_supports_attention(context, &desc, NULL)), CLATTN_OK);
     }
     /* the scores of these would be more than an index can hold */
     desc = good_attention();
@@ -751,7 +809,7 @@ START_TEST(sizes_near_the_limits) {
     desc.k = desc.v = view(1, 1, (int64_t)1 << 31, 1);
     desc.out = desc.q;
     desc.scores = view(1, 1, (int64_t)1 << 31, (int64_t)1 << 31);
-    CHECK_REFUSED(attention, context, &desc, ((refusal){"2^62 scores", "scores 2147483648", CLATTN_ERROR_OVERFLOW}));
+    CHECK_REFUSED(attention, context, &desc, NULL, ((refusal){"2^62 scores", "scores 2147483648", CLATTN_ERROR_OVERFLOW}));
     clattn_context_destroy(context);
 }
 END_TEST
@@ -760,8 +818,8 @@ START_TEST(workspace_beyond_an_index) {
     clattn_context *context = open_device("native");
     clattn_attention_desc desc = good_attention();
     desc.q = desc.k = desc.v = desc.out = view(1, 1, (int64_t)1 << 31, 1);
-    desc.algorithm = CLATTN_ALGORITHM_STAGED;
-    CHECK_REFUSED(attention, context, &desc, ((refusal){"2^62 workspace", "workspace", CLATTN_ERROR_OVERFLOW}));
+    CHECK_REFUSED(attention, context, &desc, OPTIONS(.algorithm = CLATTN_ALGORITHM_STAGED),
+                  ((refusal){"2^62 workspace", "workspace", CLATTN_ERROR_OVERFLOW}));
     clattn_context_destroy(context);
 }
 END_TEST
@@ -782,7 +840,6 @@ static run_case run_case_make(const char *device) {
     run_case r = {.context = open_device(device)};
     clattn_attention_desc desc = good_attention();
     desc.lse = view(2, 4, 5, 1);
-    desc.algorithm = CLATTN_ALGORITHM_STAGED;
     rng random = rng_make(77);
     float *data = rng_floats(&random, 1000, 1);
     bind_input(&r.b, CLATTN_TENSOR_Q, desc.q, data);
@@ -791,7 +848,8 @@ static run_case run_case_make(const char *device) {
     bind_output(&r.b, CLATTN_TENSOR_OUT, desc.out);
     bind_output(&r.b, CLATTN_TENSOR_LSE, desc.lse);
     free(data);
-    assert_ok(r.context, clattn_plan_create_attention(r.context, &desc, &r.plan));
+    const clattn_plan_options *staged = OPTIONS(.algorithm = CLATTN_ALGORITHM_STAGED);
+    assert_ok(r.context, clattn_plan_create_attention(r.context, &desc, staged, &r.plan));
     clattn_plan_info info = {.struct_size = sizeof info};
     assert_ok(r.context, clattn_plan_get_info(r.plan, &info));
     r.workspace_bytes = info.workspace_bytes;
@@ -816,6 +874,25 @@ static void assert_run_refused(run_case *r, const clattn_arg *args, size_t count
         ck_assert_msg(guarded_untouched(&r->b.memory[n]), "%s: %s was written", words, clattn_tensor_name(r->b.args[n].id));
     }
 }
+
+/* A tensor that is changed in place has its elements apart, and shares none with another. */
+START_TEST(updated_tensors_are_outputs_too) {
+    clattn_context *context = open_device("native");
+    clattn_plan plan = {.context = context};
+    const clattn_tensor packed = view(1, 2, 8, 4);
+    clattn_tensor folded = packed;
+    folded.stride[2] = 0;
+    float memory[2 * 8 * 4];
+    ck_assert_int_eq(see(clattn__plan_declare(&plan, CLATTN_TENSOR_K, &folded, CLATTN__UPDATE)), CLATTN_ERROR_ALIAS);
+    assert_ok(context, clattn__plan_declare(&plan, CLATTN_TENSOR_K, &packed, CLATTN__UPDATE));
+    ck_assert(plan.bytes == 2.0 * sizeof memory);
+    assert_ok(context, clattn__plan_declare(&plan, CLATTN_TENSOR_V, &folded, CLATTN__READ));
+    clattn__binding bindings[] = {{CLATTN_TENSOR_K, NULL, memory}, {CLATTN_TENSOR_V, NULL, memory}};
+    ck_assert_int_eq(see(clattn__plan_check_alias(&plan, bindings, COUNT(bindings))), CLATTN_ERROR_ALIAS);
+    assert_words(error_text(context), "k v", "k is updated");
+    clattn_context_destroy(context);
+}
+END_TEST
 
 START_TEST(run_refuses_arguments) {
     run_case r = run_case_make(api_devices[_i]);
@@ -923,7 +1000,7 @@ START_TEST(interleaved_is_not_overlapping) {
                                {CLATTN_TENSOR_K, k, 0},
                                {CLATTN_TENSOR_V, k, 0},
                                {CLATTN_TENSOR_OUT, memory + 1, 0}};
-    assert_ok(context, clattn_attention(context, &desc, args, COUNT(args)));
+    assert_ok(context, clattn_attention(context, &desc, NULL, args, COUNT(args)));
     float alone[48];
     assert_ok(context, clattn_attention_f32(context, 1, 2, 2, 6, 6, 4, 0, q, k, k, alone));
     for (int n = 0; n < 48; n++) {
@@ -974,12 +1051,12 @@ START_TEST(out_of_memory) {
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
     desc.q = desc.k = desc.v = desc.out = view(1, 1, len, 1);
     desc.q.stride[2] = desc.k.stride[2] = desc.v.stride[2] = 0;
-    desc.algorithm = CLATTN_ALGORITHM_STAGED;
     float q = 1, k = 1, v = 1;
     guarded out = guarded_output(desc.out);
     const clattn_arg args[] = {
         {CLATTN_TENSOR_Q, &q, 0}, {CLATTN_TENSOR_K, &k, 0}, {CLATTN_TENSOR_V, &v, 0}, {CLATTN_TENSOR_OUT, out.data, 0}};
-    ck_assert_int_eq(see(clattn_attention(context, &desc, args, COUNT(args))), CLATTN_ERROR_MEMORY);
+    const clattn_plan_options *staged = OPTIONS(.algorithm = CLATTN_ALGORITHM_STAGED);
+    ck_assert_int_eq(see(clattn_attention(context, &desc, staged, args, COUNT(args))), CLATTN_ERROR_MEMORY);
     assert_words(error_text(context), "workspace 1125899906842624", "out of memory");
     ck_assert(guarded_untouched(&out));
     guarded_free(&out);
@@ -1036,7 +1113,7 @@ START_TEST(status_of_a_backend_arrives) {
     fake_refused = NULL;
     for (size_t n = 0; n < COUNT(statuses); n++) {
         fake_status = statuses[n];
-        ck_assert_int_eq(see(clattn_attention(context, &desc, args, COUNT(args))), statuses[n]);
+        ck_assert_int_eq(see(clattn_attention(context, &desc, NULL, args, COUNT(args))), statuses[n]);
         ck_assert_str_eq(error_text(context), "it failed so");
         ck_assert_int_eq(fake_prepared, 0);
     }
@@ -1048,15 +1125,15 @@ END_TEST
 START_TEST(rows_that_do_not_build) {
     clattn_context *context = fake_gpu();
     clattn_attention_desc desc = good_attention();
-    desc.algorithm = CLATTN_ALGORITHM_STAGED;
+    const clattn_plan_options *staged = OPTIONS(.algorithm = CLATTN_ALGORITHM_STAGED);
     clattn_plan *plan;
     fake_refused = NULL;
-    assert_ok(context, clattn_plan_create_attention(context, &desc, &plan));
+    assert_ok(context, clattn_plan_create_attention(context, &desc, staged, &plan));
     fake_refused = plan->steps[1].row;
     clattn_plan_destroy(plan);
     ck_assert_int_eq(fake_prepared, 0);
 
-    assert_ok(context, clattn_plan_create_attention(context, &desc, &plan));
+    assert_ok(context, clattn_plan_create_attention(context, &desc, staged, &plan));
     ck_assert(plan->steps[1].row != fake_refused && plan->steps[1].row->role == fake_refused->role);
     char text[2048];
     clattn_plan_explain(plan, text, sizeof text);
@@ -1065,7 +1142,7 @@ START_TEST(rows_that_do_not_build) {
     clattn_plan_destroy(plan);
 
     fake_refused = &clattn__rows[clattn__row_count];
-    ck_assert_int_eq(see(clattn_plan_create_attention(context, &desc, &plan)), CLATTN_ERROR_BUILD);
+    ck_assert_int_eq(see(clattn_plan_create_attention(context, &desc, staged, &plan)), CLATTN_ERROR_BUILD);
     assert_words(error_text(context), "scores dislikes", "no row builds");
     ck_assert_int_eq(fake_prepared, 0);
     clattn_context_destroy(context);
@@ -1100,6 +1177,9 @@ int main(void) {
     tcase_add_test(tests, plan_null_handling);
     tcase_add_test(tests, struct_size_policy);
     tcase_add_test(tests, struct_size_of_options);
+    tcase_add_test(tests, updated_tensors_are_outputs_too);
+    tcase_add_test(tests, struct_size_of_plan_options);
+    tcase_add_test(tests, no_struct_ends_in_padding);
     tcase_add_test(tests, struct_size_of_info);
     tcase_add_test(tests, plan_says_what_it_does);
     tcase_add_test(tests, fused_keeps_no_matrix);

@@ -233,7 +233,6 @@ END_TEST
 static float *run_views(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm,
                         const clattn_tensor views[3], float *const data[3]) {
     clattn_attention_desc desc = attention_desc(p);
-    desc.algorithm = algorithm;
     desc.q = views[0];
     desc.k = views[1];
     desc.v = views[2];
@@ -244,7 +243,7 @@ static float *run_views(clattn_context *context, const attention_problem *p, cla
         {CLATTN_TENSOR_K, data[1], 0},
         {CLATTN_TENSOR_Q, data[0], 0},
     };
-    assert_ok(context, clattn_attention(context, &desc, args, COUNT(args)));
+    assert_ok(context, clattn_attention(context, &desc, OPTIONS(.algorithm = algorithm), args, COUNT(args)));
     ck_assert(guarded_intact(&out));
     float *result = guarded_result(&out);
     guarded_free(&out);

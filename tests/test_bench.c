@@ -444,9 +444,8 @@ static void check_verification(bench_shape shape, const char *how_part) {
     bench_error error;
     char how[128];
     ck_assert_msg(bench_problem_create(&problem, &shape, 3, &error), "%s", error.text);
-    bench_desc desc = bench_problem_desc(&problem, (bench_variant){0});
     clattn_plan *plan = NULL;
-    ck_assert_int_eq(bench_plan_create(reference, shape.op, &desc, &plan), CLATTN_OK);
+    ck_assert_int_eq(bench_plan_create(reference, shape.op, &problem.desc, (bench_variant){0}, &plan), CLATTN_OK);
     ck_assert_int_eq(clattn_plan_run(plan, problem.args, problem.arg_count), CLATTN_OK);
     ck_assert_msg(bench_verify(&problem, reference, 24, how, sizeof how, &error), "%s", error.text);
     assert_says(how, how_part);

@@ -207,7 +207,7 @@ START_TEST(gpu_that_compiles_nothing) {
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
     desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_F32, 1, 1, 8, 8);
     clattn_plan *plan;
-    ck_assert_int_eq(clattn_plan_create_attention(o.context, &desc, &plan), CLATTN_ERROR_BUILD);
+    ck_assert_int_eq(clattn_plan_create_attention(o.context, &desc, NULL, &plan), CLATTN_ERROR_BUILD);
     ck_assert_ptr_nonnull(strstr(error_text(o.context), "fake compiler"));
     ck_assert_ptr_nonnull(strstr(error_text(o.context), "CL_BUILD_PROGRAM_FAILURE"));
     clattn_context_destroy(o.context);

@@ -216,7 +216,7 @@ static clattn_tensor optional_view(layout l, const float *data, int64_t rows, in
     return data ? layout_view(l, 1, 1, rows, columns) : (clattn_tensor){0};
 }
 
-static clattn_mha_desc make_desc(const mha_problem *p, layout l, clattn_algorithm algorithm, bool weights) {
+static clattn_mha_desc make_desc(const mha_problem *p, layout l, bool weights) {
     const mha_case *c = &p->c;
     clattn_mha_desc desc = CLATTN_MHA_DESC_INIT;
     desc.x = layout_view(l, c->batch, 1, c->len_q, c->d_in);
@@ -234,19 +234,18 @@ static clattn_mha_desc make_desc(const mha_problem *p, layout l, clattn_algorith
     desc.heads_q = c->heads_q;
     desc.heads_kv = c->heads_kv == c->heads_q ? 0 : c->heads_kv;
     desc.residual = (c->parts & RESIDUAL) != 0;
-    desc.has_scale = c->has_scale;
-    desc.scale = c->scale;
-    desc.causal = (c->parts & CAUSAL) != 0;
-    desc.align = c->align;
-    desc.past_len = c->align == CLATTN_ALIGN_PAST ? c->position : 0;
-    desc.offset = c->align == CLATTN_ALIGN_OFFSET ? c->position : 0;
-    desc.algorithm = algorithm;
+    desc.options.has_scale = c->has_scale;
+    desc.options.scale = c->scale;
+    desc.options.causal = (c->parts & CAUSAL) != 0;
+    desc.options.align = c->align;
+    desc.options.past_len = c->align == CLATTN_ALIGN_PAST ? c->position : 0;
+    desc.options.offset = c->align == CLATTN_ALIGN_OFFSET ? c->position : 0;
     return desc;
 }
 
 static mha_results run(clattn_context *context, const mha_problem *p, layout l, clattn_algorithm algorithm, const char *where) {
     const bool weights = (p->c.parts & WEIGHTS) && algorithm != CLATTN_ALGORITHM_FUSED;
-    const clattn_mha_desc desc = make_desc(p, l, algorithm, weights);
+    const clattn_mha_desc desc = make_desc(p, l, weights);
     bindings b = {0};
     bind_output(&b, CLATTN_TENSOR_OUT, desc.out);
     bind_output(&b, CLATTN_TENSOR_WEIGHTS, desc.weights);
@@ -260,7 +259,7 @@ static mha_results run(clattn_context *context, const mha_problem *p, layout l, 
     bind_input(&b, CLATTN_TENSOR_B_K, desc.b_k, p->b_k);
     bind_input(&b, CLATTN_TENSOR_B_V, desc.b_v, p->b_v);
     bind_input(&b, CLATTN_TENSOR_B_O, desc.b_o, p->b_o);
-    assert_ok(context, clattn_mha(context, &desc, b.args, b.count));
+    assert_ok(context, clattn_mha(context, &desc, OPTIONS(.algorithm = algorithm), b.args, b.count));
     assert_intact(&b, where);
     mha_results results = {bound_result(&b, CLATTN_TENSOR_OUT), bound_result(&b, CLATTN_TENSOR_WEIGHTS)};
     bindings_free(&b);

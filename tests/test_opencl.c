@@ -138,8 +138,7 @@ static job job_make(const caller *c, uint64_t stream, clattn_algorithm algorithm
     const attention_case *a = &j.problem.c;
     const int64_t rows = a->batch * a->heads_q * a->len_q, keys = a->batch * a->heads_kv * a->len_kv;
     clattn_attention_desc desc = attention_desc(&j.problem);
-    desc.algorithm = algorithm;
-    assert_ok(c->context, clattn_plan_create_attention(c->context, &desc, &j.plan));
+    assert_ok(c->context, clattn_plan_create_attention(c->context, &desc, OPTIONS(.algorithm = algorithm), &j.plan));
     clattn_plan_info info = {.struct_size = sizeof info};
     assert_ok(c->context, clattn_plan_get_info(j.plan, &info));
     j.workspace_bytes = info.workspace_bytes;
@@ -335,7 +334,7 @@ static clattn_plan *empty_plan(const caller *c) {
     desc.q = desc.out = clattn_tensor_bhld(CLATTN_F32, 0, 2, 3, 4);
     desc.k = desc.v = clattn_tensor_bhld(CLATTN_F32, 0, 2, 5, 4);
     clattn_plan *plan;
-    assert_ok(c->context, clattn_plan_create_attention(c->context, &desc, &plan));
+    assert_ok(c->context, clattn_plan_create_attention(c->context, &desc, NULL, &plan));
     return plan;
 }
 
@@ -362,19 +361,19 @@ START_TEST(chain_of_launches) {
     desc.w_in = clattn_tensor_matrix(CLATTN_F32, 4 * HIDDEN, D_IN);
     desc.w_h = clattn_tensor_matrix(CLATTN_F32, 4 * HIDDEN, HIDDEN);
     desc.out = clattn_tensor_bhld(CLATTN_F32, 1, 1, STEPS, HIDDEN);
-    desc.persistent = 2;
+    const clattn_plan_options *options = OPTIONS(.recurrence = CLATTN_RECURRENCE_STEPS);
     rng r = rng_make(70);
     float *x = rng_floats(&r, STEPS * D_IN, 1), *w_in = rng_floats(&r, 4 * HIDDEN * D_IN, 0.3f);
     float *w_h = rng_floats(&r, 4 * HIDDEN * HIDDEN, 0.2f), *on_host = test_alloc(STEPS * HIDDEN, sizeof *on_host);
     const clattn_arg host_args[] = {{CLATTN_TENSOR_X, x, 0}, {CLATTN_TENSOR_W_IN, w_in, 0}, {CLATTN_TENSOR_W_H, w_h, 0},
                                     {CLATTN_TENSOR_OUT, on_host, 0}};
-    assert_ok(c.context, clattn_recurrence(c.context, &desc, host_args, COUNT(host_args)));
+    assert_ok(c.context, clattn_recurrence(c.context, &desc, options, host_args, COUNT(host_args)));
     buffer bx = buffer_make(&c, CL_MEM_READ_ONLY, 4, x, STEPS * D_IN), bi = buffer_make(&c, 0, 8, w_in, 4 * HIDDEN * D_IN);
     buffer bh = buffer_make(&c, 0, 12, w_h, 4 * HIDDEN * HIDDEN), out = buffer_make(&c, 0, 36, NULL, STEPS * HIDDEN);
     const clattn_cl_arg args[] = {{CLATTN_TENSOR_X, bx.mem, bx.offset}, {CLATTN_TENSOR_W_IN, bi.mem, bi.offset},
                                   {CLATTN_TENSOR_W_H, bh.mem, bh.offset}, {CLATTN_TENSOR_OUT, out.mem, out.offset}};
     clattn_plan *plan;
-    assert_ok(c.context, clattn_plan_create_recurrence(c.context, &desc, &plan));
+    assert_ok(c.context, clattn_plan_create_recurrence(c.context, &desc, options, &plan));
     assert_ok(c.context, clattn_cl_plan_enqueue(plan, c.queue, args, COUNT(args), 0, NULL, NULL));
     assert_cl(clFinish(c.queue));
     float *queued = buffer_read(&c, &out);
@@ -572,7 +571,7 @@ START_TEST(other_backends_have_no_queues) {
         desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_F32, 1, 1, 4, 4);
         clattn_plan *plan;
         ck_assert_int_eq(clattn_context_create(&options, &context), CLATTN_OK);
-        assert_ok(context, clattn_plan_create_attention(context, &desc, &plan));
+        assert_ok(context, clattn_plan_create_attention(context, &desc, NULL, &plan));
         ck_assert_int_eq(clattn_cl_plan_enqueue(plan, c.queue, NULL, 0, 0, NULL, NULL), CLATTN_ERROR_UNSUPPORTED);
         ck_assert_ptr_nonnull(strstr(error_text(context), names[n]));
         clattn_plan_destroy(plan);

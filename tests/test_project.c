@@ -188,7 +188,7 @@ static project_results run(clattn_context *context, const project_problem *p, la
         bind_input(&b, b_ids[n], bias[n], p->products[n].bias);
         bind_output(&b, y_ids[n], y[n]);
     }
-    assert_ok(context, clattn_project_qkv(context, &desc, b.args, b.count));
+    assert_ok(context, clattn_project_qkv(context, &desc, NULL, b.args, b.count));
     assert_intact(&b, where);
     project_results results = {{bound_result(&b, CLATTN_TENSOR_Q), bound_result(&b, CLATTN_TENSOR_K),
                                 bound_result(&b, CLATTN_TENSOR_V)}};

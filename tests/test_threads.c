@@ -25,22 +25,21 @@ typedef struct worker {
     char error[256];
 } worker;
 
-static clattn_attention_desc make_desc(clattn_algorithm algorithm) {
+static clattn_attention_desc make_desc(void) {
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
     desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_F32, BATCH, HEADS, LEN, DIM);
-    desc.causal = 1;
-    desc.algorithm = algorithm;
+    desc.options.causal = 1;
     return desc;
 }
 
 static clattn_status attend(clattn_context *context, worker *w) {
-    const clattn_attention_desc desc = make_desc(w->algorithm);
+    const clattn_attention_desc desc = make_desc();
     const clattn_arg args[] = {{CLATTN_TENSOR_Q, (void *)w->q, 0},
                                {CLATTN_TENSOR_K, (void *)w->k, 0},
                                {CLATTN_TENSOR_V, (void *)w->v, 0},
                                {CLATTN_TENSOR_OUT, w->out, 0}};
     clattn_plan *plan;
-    clattn_status status = clattn_plan_create_attention(context, &desc, &plan);
+    clattn_status status = clattn_plan_create_attention(context, &desc, OPTIONS(.algorithm = w->algorithm), &plan);
     for (int n = 0; n < ROUNDS && status == CLATTN_OK; n++) status = clattn_plan_run(plan, args, COUNT(args));
     clattn_plan_destroy(plan);
     return status;
@@ -49,11 +48,11 @@ static clattn_status attend(clattn_context *context, worker *w) {
 /* Attend, fail, read the error, explain: all that a context allows from many threads. */
 static void *work(void *data) {
     worker *w = data;
-    clattn_attention_desc wrong = make_desc(w->algorithm);
+    clattn_attention_desc wrong = make_desc();
     wrong.k.size[3] = w->wrong_dim;
     pthread_barrier_wait(w->start);
     w->status = attend(w->context, w);
-    w->wrong = clattn_supports_attention(w->context, &wrong);
+    w->wrong = clattn_supports_attention(w->context, &wrong, OPTIONS(.algorithm = w->algorithm));
     clattn_context_error(w->context, w->error, sizeof w->error);
     char text[64];
     clattn_context_explain(w->context, text, sizeof text);
@@ -155,9 +154,10 @@ START_TEST(one_context_many_plans) {
     float *data = test_alloc(PLANS * PLANS * DIM, sizeof *data), *out = test_alloc(PLANS * PLANS * DIM, sizeof *out);
     for (int n = 0; n < PLANS * PLANS * DIM; n++) data[n] = 1;
     for (int n = 0; n < PLANS; n++) {
-        clattn_attention_desc desc = make_desc(n % 2 ? CLATTN_ALGORITHM_STAGED : CLATTN_ALGORITHM_AUTO);
+        const clattn_algorithm algorithm = n % 2 ? CLATTN_ALGORITHM_STAGED : CLATTN_ALGORITHM_AUTO;
+        clattn_attention_desc desc = make_desc();
         desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_F32, 1, n + 1, n + 1, DIM);
-        assert_ok(context, clattn_plan_create_attention(context, &desc, &plans[n]));
+        assert_ok(context, clattn_plan_create_attention(context, &desc, OPTIONS(.algorithm = algorithm), &plans[n]));
     }
     for (int round = 0; round < 2 * PLANS; round++) {
         const int n = round * 5 % PLANS;

@@ -75,9 +75,9 @@ static clattn_status check_arg(const clattn_plan *plan, const clattn_cl_arg *arg
         return clattn__fail(context, workspace ? CLATTN_ERROR_WORKSPACE : CLATTN_ERROR_ARGUMENT,
                             "%s: the buffer has %zu bytes, the view needs %zu from offset %zu", name, found->size, need,
                             arg->offset);
-    if ((workspace || plan->is_output[arg->id]) && found->flags & CL_MEM_READ_ONLY)
+    if ((workspace || plan->access[arg->id] != CLATTN__READ) && found->flags & CL_MEM_READ_ONLY)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: kernels write it, the buffer is CL_MEM_READ_ONLY", name);
-    if (!plan->is_output[arg->id] && found->flags & CL_MEM_WRITE_ONLY)
+    if (plan->access[arg->id] != CLATTN__WRITE && found->flags & CL_MEM_WRITE_ONLY)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: kernels read it, the buffer is CL_MEM_WRITE_ONLY", name);
     return CLATTN_OK;
 }

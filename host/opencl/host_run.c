@@ -42,8 +42,8 @@ static void find_regions(host_run *run) {
         if (plan->tensors[id].dtype == CLATTN_ABSENT) continue;
         const uintptr_t begin = (uintptr_t)run->tensors[id];
         const size_t span = clattn__tensor_span(&plan->tensors[id]);
-        const bool written = plan->is_output[id];
-        if (span > 0) all[count++] = (host_region){.begin = begin, .end = begin + span, .read = !written, .written = written};
+        const bool read = plan->access[id] != CLATTN__WRITE, written = plan->access[id] != CLATTN__READ;
+        if (span > 0) all[count++] = (host_region){.begin = begin, .end = begin + span, .read = read, .written = written};
     }
     qsort(all, (size_t)count, sizeof *all, compare_begin);
     for (int n = 0; n < count; n++) {
@@ -187,7 +187,7 @@ static clattn_status download(host_run *run, clattn_tensor_id id) {
 static clattn_status download_outputs(host_run *run) {
     clattn_status status = CLATTN_OK;
     for (int id = 0; id < CLATTN_TENSOR_COUNT && status == CLATTN_OK; id++)
-        if (run->plan->is_output[id] && run->bound[id].mem) status = download(run, (clattn_tensor_id)id);
+        if (run->plan->access[id] != CLATTN__READ && run->bound[id].mem) status = download(run, (clattn_tensor_id)id);
     return status;
 }
 

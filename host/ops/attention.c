@@ -15,74 +15,61 @@ static clattn_status check_flag(clattn_plan *plan, const char *name, int value) 
 }
 
 /* An option that would have no effect is refused, so that none is ignored silently. */
-static clattn_status check_alignment(clattn_plan *plan, const clattn_attention_desc *desc) {
+static clattn_status check_alignment(clattn_plan *plan, const clattn_attention_options *options) {
     clattn_context *context = plan->context;
-    if ((unsigned)desc->align > CLATTN_ALIGN_OFFSET)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "align is %d; it is 0 to %d", (int)desc->align, CLATTN_ALIGN_OFFSET);
-    if (desc->align != CLATTN_ALIGN_TOP_LEFT && !desc->causal)
+    if ((unsigned)options->align > CLATTN_ALIGN_OFFSET)
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "align is %d; it is 0 to %d", (int)options->align,
+                            CLATTN_ALIGN_OFFSET);
+    if (options->align != CLATTN_ALIGN_TOP_LEFT && !options->causal)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "align is %d and causal is 0; an alignment needs a causal mask",
-                            (int)desc->align);
-    if (desc->past_len != 0 && desc->align != CLATTN_ALIGN_PAST)
+                            (int)options->align);
+    if (options->past_len != 0 && options->align != CLATTN_ALIGN_PAST)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "past_len is %lld and align is %d; only CLATTN_ALIGN_PAST (%d) uses it",
-                            (long long)desc->past_len, (int)desc->align, CLATTN_ALIGN_PAST);
-    if (desc->offset != 0 && desc->align != CLATTN_ALIGN_OFFSET)
+                            (long long)options->past_len, (int)options->align, CLATTN_ALIGN_PAST);
+    if (options->offset != 0 && options->align != CLATTN_ALIGN_OFFSET)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "offset is %lld and align is %d; only CLATTN_ALIGN_OFFSET (%d) uses it",
-                            (long long)desc->offset, (int)desc->align, CLATTN_ALIGN_OFFSET);
+                            (long long)options->offset, (int)options->align, CLATTN_ALIGN_OFFSET);
     const int64_t limit = (int64_t)1 << 61;
-    if (desc->past_len < 0 || desc->past_len > limit)
-        return clattn__fail(context, CLATTN_ERROR_OVERFLOW, "past_len is %lld; it is 0 to %lld", (long long)desc->past_len,
+    if (options->past_len < 0 || options->past_len > limit)
+        return clattn__fail(context, CLATTN_ERROR_OVERFLOW, "past_len is %lld; it is 0 to %lld", (long long)options->past_len,
                             (long long)limit);
-    if (desc->offset < -limit || desc->offset > limit)
-        return clattn__fail(context, CLATTN_ERROR_OVERFLOW, "offset is %lld; it is within %lld", (long long)desc->offset,
+    if (options->offset < -limit || options->offset > limit)
+        return clattn__fail(context, CLATTN_ERROR_OVERFLOW, "offset is %lld; it is within %lld", (long long)options->offset,
                             (long long)limit);
     return CLATTN_OK;
 }
 
-static clattn_status check_options(clattn_plan *plan, const clattn_attention_desc *desc) {
-    if ((unsigned)desc->algorithm > CLATTN_ALGORITHM_FUSED)
-        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "algorithm is %d; it is 0 to %d", (int)desc->algorithm,
-                            CLATTN_ALGORITHM_FUSED);
-    clattn_status status = check_flag(plan, "causal", desc->causal);
-    if (status == CLATTN_OK) status = check_flag(plan, "has_scale", desc->has_scale);
-    if (status == CLATTN_OK) status = check_alignment(plan, desc);
+static clattn_status check_options(clattn_plan *plan, const clattn_attention_options *options) {
+    clattn_status status = check_flag(plan, "causal", options->causal);
+    if (status == CLATTN_OK) status = check_flag(plan, "has_scale", options->has_scale);
+    if (status == CLATTN_OK) status = check_alignment(plan, options);
     if (status != CLATTN_OK) return status;
-    if (!desc->has_scale && desc->scale != 0)
+    if (!options->has_scale && options->scale != 0)
         return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "scale is %g and has_scale is 0; set has_scale to use it",
-                            desc->scale);
-    if (desc->has_scale && !isfinite((float)desc->scale))
-        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "scale is %g; it must be finite in fp32", desc->scale);
+                            options->scale);
+    if (options->has_scale && !isfinite((float)options->scale))
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "scale is %g; it must be finite in fp32", options->scale);
     return CLATTN_OK;
 }
 
-static clattn_status check_heads(clattn_plan *plan, int64_t heads_q, int64_t heads_kv) {
-    if (heads_kv == 0 ? heads_q == 0 : heads_q % heads_kv == 0) return CLATTN_OK;
-    return clattn__fail(plan->context, CLATTN_ERROR_HEADS, "q has %lld heads and k has %lld; the first must be a multiple",
-                        (long long)heads_q, (long long)heads_kv);
+static clattn_status check_sizes(clattn_plan *plan, const clattn__attention_sizes *s) {
+    if (s->heads_kv == 0 ? s->heads_q != 0 : s->heads_q % s->heads_kv != 0)
+        return clattn__fail(plan->context, CLATTN_ERROR_HEADS, "q has %lld heads and k has %lld; the first must be a multiple",
+                            (long long)s->heads_q, (long long)s->heads_kv);
+    if (s->head_dim > INT32_MAX || s->value_dim > INT32_MAX)
+        return clattn__fail(plan->context, CLATTN_ERROR_OVERFLOW, "head_dim is %lld and value_dim is %lld; both are at most %d",
+                            (long long)s->head_dim, (long long)s->value_dim, INT32_MAX);
+    return CLATTN_OK;
 }
 
-static int64_t resolve_offset(const clattn_attention_desc *desc) {
-    switch (desc->align) {
-    case CLATTN_ALIGN_BOTTOM_RIGHT: return desc->k.size[2] - desc->q.size[2];
-    case CLATTN_ALIGN_PAST: return desc->past_len;
-    case CLATTN_ALIGN_OFFSET: return desc->offset;
+static int64_t resolve_offset(const clattn_attention_options *options, const clattn__attention_sizes *s) {
+    switch (options->align) {
+    case CLATTN_ALIGN_BOTTOM_RIGHT: return s->len_kv - s->len_q;
+    case CLATTN_ALIGN_PAST: return options->past_len;
+    case CLATTN_ALIGN_OFFSET: return options->offset;
     case CLATTN_ALIGN_TOP_LEFT: break;
     }
     return 0;
-}
-
-clattn_status clattn__attention_resolve(clattn_plan *plan, clattn_attention_desc *desc) {
-    clattn_status status = check_options(plan, desc);
-    if (status == CLATTN_OK) status = check_heads(plan, desc->q.size[1], desc->k.size[1]);
-    if (status != CLATTN_OK) return status;
-    if (desc->q.size[3] > INT32_MAX || desc->v.size[3] > INT32_MAX)
-        return clattn__fail(plan->context, CLATTN_ERROR_OVERFLOW, "head_dim is %lld and value_dim is %lld; both are at most %d",
-                            (long long)desc->q.size[3], (long long)desc->v.size[3], INT32_MAX);
-    if (!desc->has_scale) desc->scale = desc->q.size[3] ? 1 / sqrt((double)desc->q.size[3]) : 1;
-    desc->has_scale = 1;
-    desc->offset = resolve_offset(desc);
-    desc->align = CLATTN_ALIGN_OFFSET;
-    desc->past_len = 0;
-    return CLATTN_OK;
 }
 
 static i64 range_bound(const attention_params *p, i64 i, bool end) {
@@ -105,14 +92,28 @@ static double sum_of_bounds(const attention_params *p, bool end) {
     return (double)p->len_q * (double)low + steps * (steps + 1) / 2 + steps * rest;
 }
 
-double clattn__attention_visible_pairs(const clattn_attention_desc *desc) {
+/* Pairs of a query and a key that it may look at, over all heads and batch members; of resolved options. */
+static double visible_pairs(const clattn_attention_options *options, const clattn__attention_sizes *s) {
     const attention_params p = {
-        .len_q = desc->q.size[2],
-        .len_kv = desc->k.size[2],
-        .mask = key_mask_of(desc->causal, desc->offset),
+        .len_q = s->len_q,
+        .len_kv = s->len_kv,
+        .mask = key_mask_of(options->causal, options->offset),
     };
     if (p.len_q == 0) return 0;
-    return (double)desc->q.size[0] * (double)desc->q.size[1] * (sum_of_bounds(&p, true) - sum_of_bounds(&p, false));
+    return (double)s->batch * (double)s->heads_q * (sum_of_bounds(&p, true) - sum_of_bounds(&p, false));
+}
+
+clattn_status clattn__attention_resolve(clattn_plan *plan, const clattn__attention_sizes *s, clattn_attention_options *options) {
+    clattn_status status = check_options(plan, options);
+    if (status == CLATTN_OK) status = check_sizes(plan, s);
+    if (status != CLATTN_OK) return status;
+    if (!options->has_scale) options->scale = s->head_dim ? 1 / sqrt((double)s->head_dim) : 1;
+    options->has_scale = 1;
+    options->offset = resolve_offset(options, s);
+    options->align = CLATTN_ALIGN_OFFSET;
+    options->past_len = 0;
+    plan->flops += 2 * ((double)s->head_dim + (double)s->value_dim) * visible_pairs(options, s);
+    return CLATTN_OK;
 }
 
 static clattn_status attention_validate(clattn_plan *plan) {
@@ -123,24 +124,27 @@ static clattn_status attention_validate(clattn_plan *plan) {
     if (status != CLATTN_OK) return status;
     const int64_t batch = d->q.size[0], heads = d->q.size[1], len_q = d->q.size[2], len_kv = d->k.size[2];
     const clattn__shape shapes[] = {
-        {CLATTN_TENSOR_Q, &d->q, {batch, heads, len_q, d->q.size[3]}, false, false, "q"},
-        {CLATTN_TENSOR_K, &d->k, {batch, d->k.size[1], len_kv, d->q.size[3]}, false, false, "q's batch and dim"},
-        {CLATTN_TENSOR_V, &d->v, {batch, d->k.size[1], len_kv, d->v.size[3]}, false, false, "q's batch, k's heads and len"},
-        {CLATTN_TENSOR_OUT, &d->out, {batch, heads, len_q, d->v.size[3]}, false, true, "q's batch, heads and len, v's dim"},
-        {CLATTN_TENSOR_LSE, &d->lse, {batch, heads, len_q, 1}, true, true, "q's batch, heads and len, 1"},
-        {CLATTN_TENSOR_SCORES, &d->scores, {batch, heads, len_q, len_kv}, true, true, "q's batch, heads and len, k's len"},
-        {CLATTN_TENSOR_WEIGHTS, &d->weights, {batch, heads, len_q, len_kv}, true, true, "q's batch, heads and len, k's len"},
+        {CLATTN_TENSOR_Q, &d->q, {batch, heads, len_q, d->q.size[3]}, CLATTN_F32, false, CLATTN__READ, "q"},
+        {CLATTN_TENSOR_K, &d->k, {batch, d->k.size[1], len_kv, d->q.size[3]}, CLATTN_F32, false, CLATTN__READ,
+         "q's batch and dim"},
+        {CLATTN_TENSOR_V, &d->v, {batch, d->k.size[1], len_kv, d->v.size[3]}, CLATTN_F32, false, CLATTN__READ,
+         "q's batch, k's heads and len"},
+        {CLATTN_TENSOR_OUT, &d->out, {batch, heads, len_q, d->v.size[3]}, CLATTN_F32, false, CLATTN__WRITE,
+         "q's batch, heads and len, v's dim"},
+        {CLATTN_TENSOR_LSE, &d->lse, {batch, heads, len_q, 1}, CLATTN_F32, true, CLATTN__WRITE, "q's batch, heads and len, 1"},
+        {CLATTN_TENSOR_SCORES, &d->scores, {batch, heads, len_q, len_kv}, CLATTN_F32, true, CLATTN__WRITE,
+         "q's batch, heads and len, k's len"},
+        {CLATTN_TENSOR_WEIGHTS, &d->weights, {batch, heads, len_q, len_kv}, CLATTN_F32, true, CLATTN__WRITE,
+         "q's batch, heads and len, k's len"},
     };
+    const clattn__attention_sizes sizes = {batch, heads, d->k.size[1], len_q, len_kv, d->q.size[3], d->v.size[3]};
     status = clattn__declare(plan, shapes, sizeof shapes / sizeof *shapes);
-    if (status == CLATTN_OK) status = clattn__attention_resolve(plan, d);
-    if (status == CLATTN_OK)
-        plan->flops = 2 * ((double)d->q.size[3] + (double)d->v.size[3]) * clattn__attention_visible_pairs(d);
-    return status;
+    return status == CLATTN_OK ? clattn__attention_resolve(plan, &sizes, &d->options) : status;
 }
 
 /* ---- steps -------------------------------------------------------------------------------------------------------- */
 
-static attention_params make_params(const clattn_attention_desc *desc, const clattn__attention_operands *o) {
+static attention_params make_params(const clattn_attention_options *options, const clattn__attention_operands *o) {
     return (attention_params){
         .q = clattn__strides(&o->q.view),
         .k = clattn__strides(&o->k.view),
@@ -152,10 +156,10 @@ static attention_params make_params(const clattn_attention_desc *desc, const cla
         .heads_kv = o->k.view.size[1],
         .len_q = o->q.view.size[2],
         .len_kv = o->k.view.size[2],
-        .mask = key_mask_of(desc->causal, desc->offset),
+        .mask = key_mask_of(options->causal, options->offset),
         .head_dim = (i32)o->q.view.size[3],
         .value_dim = (i32)o->v.view.size[3],
-        .scale = (float)desc->scale,
+        .scale = (float)options->scale,
         .has_lse = o->lse.view.dtype != CLATTN_ABSENT,
     };
 }
@@ -203,8 +207,8 @@ static bool wants_matrix(const clattn__attention_operands *o) {
 }
 
 /* The row that serves as fused, or NULL for staged; and the reason in the plan's words. */
-static clattn_status choose_fused(clattn_plan *plan, clattn_algorithm asked, const clattn__params *params, bool matrix,
-                                  const clattn__row **row) {
+static clattn_status choose_fused(clattn_plan *plan, const clattn__params *params, bool matrix, const clattn__row **row) {
+    const clattn_algorithm asked = plan->options.algorithm;
     *row = NULL;
     if (asked == CLATTN_ALGORITHM_FUSED && matrix)
         return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED,
@@ -229,10 +233,11 @@ static clattn_status choose_fused(clattn_plan *plan, clattn_algorithm asked, con
     return CLATTN_OK;
 }
 
-clattn_status clattn__attention_emit(clattn_plan *plan, const clattn_attention_desc *desc, const clattn__attention_operands *o) {
-    const clattn__params params = {.attention = make_params(desc, o)};
+clattn_status clattn__attention_emit(clattn_plan *plan, const clattn_attention_options *options,
+                                     const clattn__attention_operands *o) {
+    const clattn__params params = {.attention = make_params(options, o)};
     const clattn__row *fused;
-    clattn_status status = choose_fused(plan, desc->algorithm, &params, wants_matrix(o), &fused);
+    clattn_status status = choose_fused(plan, &params, wants_matrix(o), &fused);
     if (status != CLATTN_OK) return status;
     plan->algorithm = fused ? "fused" : "staged";
     return fused ? emit_fused(plan, fused, &params, o) : emit_staged(plan, &params, o);
@@ -248,12 +253,13 @@ static clattn_status attention_build(clattn_plan *plan) {
         .scores = clattn__plan_operand(plan, CLATTN_TENSOR_SCORES),
         .weights = clattn__plan_operand(plan, CLATTN_TENSOR_WEIGHTS),
     };
-    return clattn__attention_emit(plan, &plan->desc.attention, &operands);
+    return clattn__attention_emit(plan, &plan->desc.attention.options, &operands);
 }
 
 const clattn__operator clattn__operator_attention = {
     .name = "attention",
     .desc_size = sizeof(clattn_attention_desc),
+    .has_algorithm = true,
     .validate = attention_validate,
     .reference = clattn__reference_attention,
     .build = attention_build,

@@ -5,25 +5,16 @@
 #include "../reference/reference.h"
 #include "ops.h"
 
-/* The layer's own attention as a descriptor: the options copied, the shapes those of its heads. */
-static clattn_attention_desc inner_attention(const clattn_mha_desc *d) {
-    const clattn_tensor *x_kv = d->x_kv.dtype == CLATTN_ABSENT ? &d->x : &d->x_kv;
-    const int64_t batch = d->x.size[0], len_q = d->x.size[2], len_kv = x_kv->size[2];
-    const int64_t head_dim = d->w_q.size[3] / d->heads_q, value_dim = d->w_v.size[3] / d->heads_kv;
-    return (clattn_attention_desc){
-        .struct_size = sizeof(clattn_attention_desc),
-        .q = clattn_tensor_blhd(CLATTN_F32, batch, d->heads_q, len_q, head_dim),
-        .k = clattn_tensor_blhd(CLATTN_F32, batch, d->heads_kv, len_kv, head_dim),
-        .v = clattn_tensor_blhd(CLATTN_F32, batch, d->heads_kv, len_kv, value_dim),
-        .out = clattn_tensor_blhd(CLATTN_F32, batch, d->heads_q, len_q, value_dim),
-        .weights = d->weights,
-        .has_scale = d->has_scale,
-        .scale = d->scale,
-        .causal = d->causal,
-        .align = d->align,
-        .past_len = d->past_len,
-        .offset = d->offset,
-        .algorithm = d->algorithm,
+/* Of the attention within; heads and columns are checked. */
+static clattn__attention_sizes attention_sizes(const clattn_mha_desc *d) {
+    return (clattn__attention_sizes){
+        .batch = d->x.size[0],
+        .heads_q = d->heads_q,
+        .heads_kv = d->heads_kv,
+        .len_q = d->x.size[2],
+        .len_kv = d->x_kv.dtype == CLATTN_ABSENT ? d->x.size[2] : d->x_kv.size[2],
+        .head_dim = d->w_q.size[3] / d->heads_q,
+        .value_dim = d->w_v.size[3] / d->heads_kv,
     };
 }
 
@@ -70,18 +61,21 @@ static clattn_status mha_declare(clattn_plan *plan, const clattn_mha_desc *d) {
     const int64_t d_out = d->residual ? d_in : d->w_o.dtype == CLATTN_ABSENT ? merged : d->w_o.size[3];
     const char *out_dim = d->residual ? "x's, for the residual" : "columns of w_o, or merged heads";
     const clattn__shape shapes[] = {
-        {CLATTN_TENSOR_X, &d->x, {batch, 1, len_q, d_in}, false, false, "one head"},
-        {CLATTN_TENSOR_X_KV, &d->x_kv, {batch, 1, len_kv, d_kv}, true, false, "x's batch, one head"},
-        {CLATTN_TENSOR_W_Q, &d->w_q, {1, 1, d_in, columns_q}, false, false, "x's dim rows"},
-        {CLATTN_TENSOR_W_K, &d->w_k, {1, 1, d_kv, columns_k}, false, false, "x_kv's dim rows, w_q's head_dim times heads_kv"},
-        {CLATTN_TENSOR_W_V, &d->w_v, {1, 1, d_kv, columns_v}, false, false, "x_kv's dim rows"},
-        {CLATTN_TENSOR_W_O, &d->w_o, {1, 1, merged, d_out}, true, false, "heads_q * value_dim rows, out's dim columns"},
-        {CLATTN_TENSOR_B_Q, &d->b_q, {1, 1, 1, columns_q}, true, false, "one for each column of w_q"},
-        {CLATTN_TENSOR_B_K, &d->b_k, {1, 1, 1, columns_k}, true, false, "one for each column of w_k"},
-        {CLATTN_TENSOR_B_V, &d->b_v, {1, 1, 1, columns_v}, true, false, "one for each column of w_v"},
-        {CLATTN_TENSOR_B_O, &d->b_o, {1, 1, 1, d_out}, true, false, "one for each column of w_o"},
-        {CLATTN_TENSOR_OUT, &d->out, {batch, 1, len_q, d_out}, false, true, out_dim},
-        {CLATTN_TENSOR_WEIGHTS, &d->weights, {batch, d->heads_q, len_q, len_kv}, true, true, "heads_q maps of len_q by len_kv"},
+        {CLATTN_TENSOR_X, &d->x, {batch, 1, len_q, d_in}, CLATTN_F32, false, CLATTN__READ, "one head"},
+        {CLATTN_TENSOR_X_KV, &d->x_kv, {batch, 1, len_kv, d_kv}, CLATTN_F32, true, CLATTN__READ, "x's batch, one head"},
+        {CLATTN_TENSOR_W_Q, &d->w_q, {1, 1, d_in, columns_q}, CLATTN_F32, false, CLATTN__READ, "x's dim rows"},
+        {CLATTN_TENSOR_W_K, &d->w_k, {1, 1, d_kv, columns_k}, CLATTN_F32, false, CLATTN__READ,
+         "x_kv's dim rows, w_q's head_dim times heads_kv"},
+        {CLATTN_TENSOR_W_V, &d->w_v, {1, 1, d_kv, columns_v}, CLATTN_F32, false, CLATTN__READ, "x_kv's dim rows"},
+        {CLATTN_TENSOR_W_O, &d->w_o, {1, 1, merged, d_out}, CLATTN_F32, true, CLATTN__READ,
+         "heads_q * value_dim rows, out's dim columns"},
+        {CLATTN_TENSOR_B_Q, &d->b_q, {1, 1, 1, columns_q}, CLATTN_F32, true, CLATTN__READ, "one for each column of w_q"},
+        {CLATTN_TENSOR_B_K, &d->b_k, {1, 1, 1, columns_k}, CLATTN_F32, true, CLATTN__READ, "one for each column of w_k"},
+        {CLATTN_TENSOR_B_V, &d->b_v, {1, 1, 1, columns_v}, CLATTN_F32, true, CLATTN__READ, "one for each column of w_v"},
+        {CLATTN_TENSOR_B_O, &d->b_o, {1, 1, 1, d_out}, CLATTN_F32, true, CLATTN__READ, "one for each column of w_o"},
+        {CLATTN_TENSOR_OUT, &d->out, {batch, 1, len_q, d_out}, CLATTN_F32, false, CLATTN__WRITE, out_dim},
+        {CLATTN_TENSOR_WEIGHTS, &d->weights, {batch, d->heads_q, len_q, len_kv}, CLATTN_F32, true, CLATTN__WRITE,
+         "heads_q maps of len_q by len_kv"},
     };
     const double products = (double)len_q * (double)d_in * (double)columns_q +
                             (double)len_kv * (double)d_kv * (double)(columns_k + columns_v) +
@@ -97,17 +91,8 @@ static clattn_status mha_validate(clattn_plan *plan) {
     if (status == CLATTN_OK) status = mha_check_heads(plan, d);
     if (status == CLATTN_OK) status = mha_declare(plan, d);
     if (status != CLATTN_OK) return status;
-
-    clattn_attention_desc inner = inner_attention(d);
-    status = clattn__attention_resolve(plan, &inner);
-    if (status != CLATTN_OK) return status;
-    d->has_scale = inner.has_scale;
-    d->scale = inner.scale;
-    d->align = inner.align;
-    d->past_len = inner.past_len;
-    d->offset = inner.offset;
-    plan->flops += 2 * ((double)inner.q.size[3] + (double)inner.v.size[3]) * clattn__attention_visible_pairs(&inner);
-    return CLATTN_OK;
+    const clattn__attention_sizes sizes = attention_sizes(d);
+    return clattn__attention_resolve(plan, &sizes, &d->options);
 }
 
 /* (batch, 1, len, heads * dim) seen as (batch, heads, len, dim), and back: no element moves. */
@@ -148,21 +133,25 @@ static clattn_status project_out(clattn_plan *plan, const clattn_mha_desc *d, co
 
 static clattn_status mha_build(clattn_plan *plan) {
     const clattn_mha_desc *d = &plan->desc.mha;
-    const clattn_attention_desc inner = inner_attention(d);
+    const clattn__attention_sizes s = attention_sizes(d);
+    const clattn_tensor q = clattn_tensor_blhd(CLATTN_F32, s.batch, s.heads_q, s.len_q, s.head_dim);
+    const clattn_tensor k = clattn_tensor_blhd(CLATTN_F32, s.batch, s.heads_kv, s.len_kv, s.head_dim);
+    const clattn_tensor v = clattn_tensor_blhd(CLATTN_F32, s.batch, s.heads_kv, s.len_kv, s.value_dim);
+    const clattn_tensor out = clattn_tensor_blhd(CLATTN_F32, s.batch, s.heads_q, s.len_q, s.value_dim);
     const clattn_tensor_id kv = d->x_kv.dtype == CLATTN_ABSENT ? CLATTN_TENSOR_X : CLATTN_TENSOR_X_KV;
     clattn__attention_operands o = {.weights = clattn__plan_operand(plan, CLATTN_TENSOR_WEIGHTS)};
-    clattn_status status = project_in(plan, CLATTN_TENSOR_X, CLATTN_TENSOR_W_Q, CLATTN_TENSOR_B_Q, inner.q, &o.q);
-    if (status == CLATTN_OK) status = project_in(plan, kv, CLATTN_TENSOR_W_K, CLATTN_TENSOR_B_K, inner.k, &o.k);
-    if (status == CLATTN_OK) status = project_in(plan, kv, CLATTN_TENSOR_W_V, CLATTN_TENSOR_B_V, inner.v, &o.v);
+    clattn_status status = project_in(plan, CLATTN_TENSOR_X, CLATTN_TENSOR_W_Q, CLATTN_TENSOR_B_Q, q, &o.q);
+    if (status == CLATTN_OK) status = project_in(plan, kv, CLATTN_TENSOR_W_K, CLATTN_TENSOR_B_K, k, &o.k);
+    if (status == CLATTN_OK) status = project_in(plan, kv, CLATTN_TENSOR_W_V, CLATTN_TENSOR_B_V, v, &o.v);
     /* Three launches that do not wait for one another count as one step of the chain. */
     plan->dependent_steps = plan->launches ? 1 : 0;
     if (d->w_o.dtype == CLATTN_ABSENT) {
         o.out = clattn__plan_operand(plan, CLATTN_TENSOR_OUT);
         o.out.view = split_heads(o.out.view, d->heads_q);
     } else if (status == CLATTN_OK) {
-        status = clattn__plan_scratch(plan, inner.out, &o.out);
+        status = clattn__plan_scratch(plan, out, &o.out);
     }
-    if (status == CLATTN_OK) status = clattn__attention_emit(plan, &inner, &o);
+    if (status == CLATTN_OK) status = clattn__attention_emit(plan, &d->options, &o);
     if (status == CLATTN_OK && d->w_o.dtype != CLATTN_ABSENT) status = project_out(plan, d, &o.out);
     return status;
 }
@@ -170,6 +159,7 @@ static clattn_status mha_build(clattn_plan *plan) {
 const clattn__operator clattn__operator_mha = {
     .name = "mha",
     .desc_size = sizeof(clattn_mha_desc),
+    .has_algorithm = true,
     .validate = mha_validate,
     .reference = clattn__reference_mha,
     .build = mha_build,

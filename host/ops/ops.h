@@ -10,12 +10,15 @@
 
 #include "../internal.h"
 
-/* A row of the shapes table that an operator checks: tensor `id` must have these sizes. `what` explains a size in the message. */
+/* A row of the shapes table that an operator checks: tensor `id` must have these sizes and this dtype. `what` explains a size in
+ * the message. */
 typedef struct clattn__shape {
     clattn_tensor_id id;
     const clattn_tensor *tensor;
     int64_t size[4];
-    bool optional, output;
+    clattn_dtype dtype;
+    bool optional;
+    clattn__access access;
     const char *what;
 } clattn__shape;
 
@@ -27,17 +30,20 @@ clattn_status clattn__check_sizes(clattn_plan *, const char *name, const clattn_
 
 /* ---- attention ------------------------------------------------------------------------------------------------------ */
 
-/* Check the options and resolve the defaults: afterwards has_scale is 1, align is CLATTN_ALIGN_OFFSET and offset the offset. */
-clattn_status clattn__attention_resolve(clattn_plan *, clattn_attention_desc *);
-/* Pairs of a query and a key that it may look at, over all heads and batch members. */
-double clattn__attention_visible_pairs(const clattn_attention_desc *);
+typedef struct clattn__attention_sizes {
+    int64_t batch, heads_q, heads_kv, len_q, len_kv, head_dim, value_dim;
+} clattn__attention_sizes;
+
+/* Check the options for attention of these sizes, count its flops in the plan and resolve the defaults: afterwards has_scale is
+ * 1, align is CLATTN_ALIGN_OFFSET and offset the offset. */
+clattn_status clattn__attention_resolve(clattn_plan *, const clattn__attention_sizes *, clattn_attention_options *);
 
 typedef struct clattn__attention_operands {
     clattn__operand q, k, v, out, lse, scores, weights;
 } clattn__attention_operands;
 
-/* Steps for softmax(scale q k^T) v on these operands, staged or fused as the (resolved) descriptor asks. */
-clattn_status clattn__attention_emit(clattn_plan *, const clattn_attention_desc *, const clattn__attention_operands *);
+/* Steps for softmax(scale q k^T) v on these operands with resolved options; staged or fused as the plan was asked. */
+clattn_status clattn__attention_emit(clattn_plan *, const clattn_attention_options *, const clattn__attention_operands *);
 
 /* ---- project ---------------------------------------------------------------------------------------------------------- */
 

@@ -15,8 +15,6 @@ static int64_t gates(const clattn_recurrence_desc *d) { return d->cell == CLATTN
 static clattn_status check_options(clattn_plan *plan, const clattn_recurrence_desc *d) {
     if ((unsigned)d->cell > CLATTN_CELL_LSTM)
         return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "cell is %d; it is 0 (rnn) or 1 (lstm)", (int)d->cell);
-    if (d->persistent < 0 || d->persistent > 2)
-        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "persistent is %d; it is 0 to 2", d->persistent);
     if (!isfinite((float)d->forget_bias))
         return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "forget_bias is %g; it must be finite in fp32", d->forget_bias);
     if (d->cell == CLATTN_CELL_RNN && d->forget_bias != 0)
@@ -37,15 +35,17 @@ static clattn_status recurrence_validate(clattn_plan *plan) {
     const int64_t batch = d->x.size[0], steps = d->x.size[2], d_in = d->x.size[3], hidden = d->w_h.size[3];
     const int64_t rows = gates(d) * hidden;
     const clattn__shape shapes[] = {
-        {CLATTN_TENSOR_X, &d->x, {batch, 1, steps, d_in}, false, false, "one head"},
-        {CLATTN_TENSOR_W_IN, &d->w_in, {1, 1, rows, d_in}, false, false, "hidden rows a gate, x's dim columns"},
-        {CLATTN_TENSOR_W_H, &d->w_h, {1, 1, rows, hidden}, false, false, "hidden rows a gate"},
-        {CLATTN_TENSOR_BIAS, &d->bias, {1, 1, 1, rows}, true, false, "one for each row of w_in"},
-        {CLATTN_TENSOR_H_0, &d->h_0, {batch, 1, 1, hidden}, true, false, "x's batch, w_h's columns"},
-        {CLATTN_TENSOR_C_0, &d->c_0, {batch, 1, 1, hidden}, true, false, "x's batch, w_h's columns"},
-        {CLATTN_TENSOR_OUT, &d->out, {batch, 1, steps, hidden}, false, true, "x's batch and len, w_h's columns"},
-        {CLATTN_TENSOR_H_N, &d->h_n, {batch, 1, 1, hidden}, true, true, "x's batch, w_h's columns"},
-        {CLATTN_TENSOR_C_N, &d->c_n, {batch, 1, 1, hidden}, true, true, "x's batch, w_h's columns"},
+        {CLATTN_TENSOR_X, &d->x, {batch, 1, steps, d_in}, CLATTN_F32, false, CLATTN__READ, "one head"},
+        {CLATTN_TENSOR_W_IN, &d->w_in, {1, 1, rows, d_in}, CLATTN_F32, false, CLATTN__READ,
+         "hidden rows a gate, x's dim columns"},
+        {CLATTN_TENSOR_W_H, &d->w_h, {1, 1, rows, hidden}, CLATTN_F32, false, CLATTN__READ, "hidden rows a gate"},
+        {CLATTN_TENSOR_BIAS, &d->bias, {1, 1, 1, rows}, CLATTN_F32, true, CLATTN__READ, "one for each row of w_in"},
+        {CLATTN_TENSOR_H_0, &d->h_0, {batch, 1, 1, hidden}, CLATTN_F32, true, CLATTN__READ, "x's batch, w_h's columns"},
+        {CLATTN_TENSOR_C_0, &d->c_0, {batch, 1, 1, hidden}, CLATTN_F32, true, CLATTN__READ, "x's batch, w_h's columns"},
+        {CLATTN_TENSOR_OUT, &d->out, {batch, 1, steps, hidden}, CLATTN_F32, false, CLATTN__WRITE,
+         "x's batch and len, w_h's columns"},
+        {CLATTN_TENSOR_H_N, &d->h_n, {batch, 1, 1, hidden}, CLATTN_F32, true, CLATTN__WRITE, "x's batch, w_h's columns"},
+        {CLATTN_TENSOR_C_N, &d->c_n, {batch, 1, 1, hidden}, CLATTN_F32, true, CLATTN__WRITE, "x's batch, w_h's columns"},
     };
     plan->name = d->cell == CLATTN_CELL_LSTM ? "lstm" : "rnn";
     plan->flops = 2.0 * (double)batch * (double)steps * (double)rows * ((double)d_in + (double)hidden);
@@ -83,10 +83,11 @@ static recurrence_params make_params(const clattn_recurrence_desc *d, const recu
 /* One launch a step spreads each step over the device and pays a launch for it; one kernel that loops inside keeps to one
  * work-group a batch member. Natively a "launch" is a barrier between threads. The batch has no say: the two sum in different
  * orders, and a sample alone must give what it gives in a batch. */
-static bool choose_persistent(clattn_plan *plan, const clattn_recurrence_desc *d) {
-    if (d->persistent) {
-        clattn__text_add(&plan->why, "%s: asked for\n", d->persistent == 1 ? "persistent" : "loop");
-        return d->persistent == 1;
+static bool choose_persistent(clattn_plan *plan) {
+    if (plan->options.recurrence != CLATTN_RECURRENCE_AUTO) {
+        const bool asked = plan->options.recurrence == CLATTN_RECURRENCE_PERSISTENT;
+        clattn__text_add(&plan->why, "%s: asked for\n", asked ? "persistent" : "loop");
+        return asked;
     }
     const clattn_device_kind kind = plan->context->device.info.kind;
     const bool persistent = kind == CLATTN_DEVICE_OPENCL_CPU;
@@ -147,7 +148,7 @@ static clattn_status recurrence_build(clattn_plan *plan) {
     };
     /* Without a step only the looping kernels have something to do: h_n = h_0, c_n = c_0. */
     const bool steps = d->x.size[2] > 0;
-    const bool persistent = choose_persistent(plan, d) || !steps;
+    const bool persistent = choose_persistent(plan) || !steps;
     const clattn__role role = lstm ? (persistent ? CLATTN__ROLE_LSTM_LOOP : CLATTN__ROLE_LSTM_STEP)
                                    : (persistent ? CLATTN__ROLE_RNN_LOOP : CLATTN__ROLE_RNN_STEP);
     plan->algorithm = persistent ? "persistent" : "loop";
@@ -167,6 +168,7 @@ static clattn_status recurrence_build(clattn_plan *plan) {
 const clattn__operator clattn__operator_recurrence = {
     .name = "recurrence",
     .desc_size = sizeof(clattn_recurrence_desc),
+    .has_recurrence = true,
     .validate = recurrence_validate,
     .reference = clattn__reference_recurrence,
     .build = recurrence_build,

@@ -16,12 +16,14 @@ static clattn_status declare_one(clattn_plan *plan, const clattn__shape *shape) 
     if (shape->tensor->dtype == CLATTN_ABSENT && shape->optional) return CLATTN_OK;
     clattn_status status = clattn__check_sizes(plan, name, shape->tensor);
     if (status != CLATTN_OK) return status;
+    if (shape->tensor->dtype != shape->dtype)
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "%s: dtype is %d and must be %d", name,
+                            (int)shape->tensor->dtype, (int)shape->dtype);
     for (int d = 0; d < 4; d++)
         if (shape->tensor->size[d] != shape->size[d])
             return clattn__fail(plan->context, CLATTN_ERROR_SHAPE, "%s: %s is %lld and must be %lld (%s)", name, dim_names[d],
                                 (long long)shape->tensor->size[d], (long long)shape->size[d], shape->what);
-    return shape->output ? clattn__plan_output(plan, shape->id, shape->tensor)
-                         : clattn__plan_input(plan, shape->id, shape->tensor);
+    return clattn__plan_declare(plan, shape->id, shape->tensor, shape->access);
 }
 
 clattn_status clattn__declare(clattn_plan *plan, const clattn__shape *shapes, size_t count) {

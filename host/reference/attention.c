@@ -87,9 +87,9 @@ clattn_status clattn__reference_attention(const clattn_plan *plan, void *const t
         .lse = clattn__view_of(plan, tensors, CLATTN_TENSOR_LSE),
         .scores = clattn__view_of(plan, tensors, CLATTN_TENSOR_SCORES),
         .weights = clattn__view_of(plan, tensors, CLATTN_TENSOR_WEIGHTS),
-        .scale = desc->scale,
-        .causal = desc->causal,
-        .offset = desc->offset,
+        .scale = desc->options.scale,
+        .causal = desc->options.causal,
+        .offset = desc->options.offset,
     };
     return clattn__oracle_attention(&args);
 }

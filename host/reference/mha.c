@@ -91,9 +91,9 @@ clattn_status clattn__reference_mha(const clattn_plan *plan, void *const tensors
         .heads_q = desc->heads_q,
         .heads_kv = desc->heads_kv,
         .residual = desc->residual,
-        .scale = desc->scale,
-        .causal = desc->causal,
-        .offset = desc->offset,
+        .scale = desc->options.scale,
+        .causal = desc->options.causal,
+        .offset = desc->options.offset,
     };
     return clattn__oracle_mha(&args);
 }

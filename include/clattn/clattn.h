@@ -20,6 +20,7 @@
  *
  *      context   a device and what was learnt about it      clattn_context_create
  *      desc      what to compute: shapes and options        a struct, zero-initialised
+ *      options   how, where that is the caller's to say     clattn_plan_options, or NULL
  *      plan      how: algorithm, kernels, workspace, why    clattn_plan_create_...
  *      run       many times, on new pointers                clattn_plan_run
  *
@@ -29,8 +30,9 @@
  *
  *    Same inputs, same device, same plan: bitwise the same output. A sample alone equals the same sample in a batch.
  *    Functions return a status and write outputs only on success. Nothing is printed, nothing exits, nothing is global.
- *    A plan names what it runs and why; no fallback is silent. A descriptor's option that would have no effect (scale without
- *    has_scale, align without causal, a bias without its weight) is refused with ARGUMENT, not ignored.
+ *    A plan names what it runs and why; no fallback is silent. An option that would have no effect (scale without has_scale,
+ *    align without causal, a bias without its weight, an algorithm of attention for a recurrence) is refused with ARGUMENT, not
+ *    ignored.
  *
  *    Limits: a view has at most 2^61 bytes from its first element to its last and as many elements, broadcast ones counted;
  *    head_dim and value_dim are below 2^31. Beyond: OVERFLOW. Whether there is memory for a workspace, a run says: MEMORY.
@@ -49,8 +51,14 @@
  *    do). Fields are only ever appended, and zero means "default" or "absent" for each of them. Of an input the library reads
  *    what the caller's size covers and takes the rest as zero; a larger struct than it knows is accepted when its unknown tail
  *    is zero and refused with CLATTN_ERROR_UNSUPPORTED otherwise. Of an output it writes what the caller's size covers, and
- *    zeros where that is more than it knows. Structs without struct_size (clattn_tensor, clattn_arg, clattn_cl_arg) stay as
- *    they are. Enumerators keep their values: lists here are appended to.
+ *    zeros where that is more than it knows.
+ *
+ *    clattn_attention_options grows too, at its end, and has no struct_size: it is the last member of each descriptor that holds
+ *    it, so that appending to it appends to the descriptor, whose struct_size says how much of it the caller knows. Nothing else
+ *    is ever appended to such a descriptor, and no other struct holds one.
+ *
+ *    The other structs without struct_size (clattn_tensor, clattn_arg, clattn_cl_arg) stay as they are. No struct that grows ends
+ *    in padding. Enumerators keep their values: lists here are appended to.
  */
 #ifndef CLATTN_CLATTN_H
 #define CLATTN_CLATTN_H
@@ -138,6 +146,7 @@ typedef enum clattn_dtype {
  * of a dimension of size 1 is ignored; that of a broadcast dimension is 0 (inputs only). */
 typedef struct clattn_tensor {
     clattn_dtype dtype;
+    uint32_t reserved; /* 0 */
     int64_t size[4];
     int64_t stride[4];
 } clattn_tensor;
@@ -281,12 +290,6 @@ CLATTN_API clattn_status clattn_context_device(clattn_context *context, clattn_d
 /* ------------------------------------------------------------------------------------------------------------------ */
 /* Descriptors                                                                                                        */
 
-typedef enum clattn_algorithm {
-    CLATTN_ALGORITHM_AUTO = 0,   /* fused, unless scores or weights are asked for */
-    CLATTN_ALGORITHM_STAGED = 1, /* scores, mask, softmax, weighted values: O(len_q * len_kv) memory, each stage to see */
-    CLATTN_ALGORITHM_FUSED = 2,  /* online softmax, O(len) memory */
-} clattn_algorithm;
-
 /* The absolute position of query i is i + offset. */
 typedef enum clattn_align {
     CLATTN_ALIGN_TOP_LEFT = 0,     /* offset = 0                (PyTorch's is_causal) */
@@ -294,6 +297,16 @@ typedef enum clattn_align {
     CLATTN_ALIGN_PAST = 2,         /* offset = past_len         (ONNX with a cache) */
     CLATTN_ALIGN_OFFSET = 3,       /* offset = offset */
 } clattn_align;
+
+/* Which softmax, for every operator that attends. Without a size of its own: see "ABI". */
+typedef struct clattn_attention_options {
+    int has_scale; /* 0: scale = 1 / sqrt(head_dim) */
+    int causal;    /* 1: keep keys <= position */
+    double scale;
+    clattn_align align;
+    int64_t past_len; /* for CLATTN_ALIGN_PAST: 0 to 2^61 */
+    int64_t offset;   /* for CLATTN_ALIGN_OFFSET: -2^61 to 2^61 */
+} clattn_attention_options;
 
 /* softmax(scale * Q K^T) V. Shapes:
  *   q       (batch, heads_q, len_q, head_dim)      k (batch, heads_kv, len_kv, head_dim)
@@ -306,13 +319,7 @@ typedef struct clattn_attention_desc {
     size_t struct_size;
     clattn_tensor q, k, v, out;
     clattn_tensor lse, scores, weights;
-    int has_scale; /* 0: scale = 1 / sqrt(head_dim) */
-    int causal;    /* 1: keep keys <= position */
-    double scale;
-    clattn_align align;
-    int64_t past_len; /* for CLATTN_ALIGN_PAST: 0 to 2^61 */
-    int64_t offset;   /* for CLATTN_ALIGN_OFFSET: -2^61 to 2^61 */
-    clattn_algorithm algorithm;
+    clattn_attention_options options;
 } clattn_attention_desc;
 
 /* Q = X W_q + b_q, K = X' W_k + b_k, V = X' W_v + b_v, where X' is x_kv if present, else x.
@@ -344,14 +351,8 @@ typedef struct clattn_mha_desc {
     clattn_tensor weights;
     int64_t heads_q;
     int64_t heads_kv; /* 0: heads_q */
-    int residual; /* 1: add x; needs w_o */
-    int has_scale;
-    int causal;
-    double scale;
-    clattn_align align;
-    int64_t past_len;
-    int64_t offset;
-    clattn_algorithm algorithm;
+    int residual;     /* 1: add x; needs w_o */
+    clattn_attention_options options;
 } clattn_mha_desc;
 
 typedef enum clattn_cell {
@@ -371,7 +372,6 @@ typedef struct clattn_recurrence_desc {
     clattn_tensor x, w_in, w_h, bias, h_0, c_0;
     clattn_tensor out, h_n, c_n;
     double forget_bias;
-    int persistent; /* 0: the device's choice; 1: one kernel that loops inside; 2: one launch a step */
 } clattn_recurrence_desc;
 
 #define CLATTN_ATTENTION_DESC_INIT CLATTN__INIT(clattn_attention_desc)
@@ -384,21 +384,53 @@ typedef struct clattn_recurrence_desc {
 
 typedef struct clattn_plan clattn_plan;
 
-/* Validate once and decide how. On failure *plan is NULL and clattn_context_error says which argument and both values.
+/* How attention is computed: attention and mha alone. */
+typedef enum clattn_algorithm {
+    CLATTN_ALGORITHM_AUTO = 0,   /* fused, unless scores or weights are asked for */
+    CLATTN_ALGORITHM_STAGED = 1, /* scores, mask, softmax, weighted values: O(len_q * len_kv) memory, each stage to see */
+    CLATTN_ALGORITHM_FUSED = 2,  /* online softmax, O(len) memory */
+} clattn_algorithm;
+
+/* How a recurrence goes from step to step: recurrence alone. */
+typedef enum clattn_recurrence_form {
+    CLATTN_RECURRENCE_AUTO = 0,       /* as suits the device */
+    CLATTN_RECURRENCE_PERSISTENT = 1, /* one kernel that loops inside */
+    CLATTN_RECURRENCE_STEPS = 2,      /* one launch a step */
+} clattn_recurrence_form;
+
+/* What a descriptor leaves open: the same result, up to rounding, computed in another way. The reference device has one way
+ * and computes all of them so. */
+typedef struct clattn_plan_options {
+    size_t struct_size;
+    clattn_algorithm algorithm;
+    clattn_recurrence_form recurrence;
+} clattn_plan_options;
+
+#define CLATTN_PLAN_OPTIONS_INIT CLATTN__INIT(clattn_plan_options)
+
+/* Validate once and decide how; options may be NULL: all defaults. An option that the operator has no use for is refused. On
+ * failure *plan is NULL and clattn_context_error says which argument and both values.
  * Errors: ARGUMENT, SHAPE, HEADS, OVERFLOW, ALIAS (an output that overlaps itself), UNSUPPORTED, BUILD, OPENCL, MEMORY. */
-CLATTN_API clattn_status clattn_plan_create_attention(clattn_context *, const clattn_attention_desc *, clattn_plan **);
-CLATTN_API clattn_status clattn_plan_create_project_qkv(clattn_context *, const clattn_project_qkv_desc *, clattn_plan **);
-CLATTN_API clattn_status clattn_plan_create_mha(clattn_context *, const clattn_mha_desc *, clattn_plan **);
-CLATTN_API clattn_status clattn_plan_create_recurrence(clattn_context *, const clattn_recurrence_desc *, clattn_plan **);
+CLATTN_API clattn_status clattn_plan_create_attention(clattn_context *, const clattn_attention_desc *,
+                                                      const clattn_plan_options *options, clattn_plan **plan);
+CLATTN_API clattn_status clattn_plan_create_project_qkv(clattn_context *, const clattn_project_qkv_desc *,
+                                                        const clattn_plan_options *options, clattn_plan **plan);
+CLATTN_API clattn_status clattn_plan_create_mha(clattn_context *, const clattn_mha_desc *, const clattn_plan_options *options,
+                                                clattn_plan **plan);
+CLATTN_API clattn_status clattn_plan_create_recurrence(clattn_context *, const clattn_recurrence_desc *,
+                                                       const clattn_plan_options *options, clattn_plan **plan);
 /* NULL is accepted. */
 CLATTN_API void clattn_plan_destroy(clattn_plan *plan);
 
 /* Whether a plan could be made, and the status it would fail with. The same validation and choice as a plan's; nothing is
  * compiled, nothing allocated on the device. */
-CLATTN_API clattn_status clattn_supports_attention(clattn_context *, const clattn_attention_desc *);
-CLATTN_API clattn_status clattn_supports_project_qkv(clattn_context *, const clattn_project_qkv_desc *);
-CLATTN_API clattn_status clattn_supports_mha(clattn_context *, const clattn_mha_desc *);
-CLATTN_API clattn_status clattn_supports_recurrence(clattn_context *, const clattn_recurrence_desc *);
+CLATTN_API clattn_status clattn_supports_attention(clattn_context *, const clattn_attention_desc *,
+                                                   const clattn_plan_options *options);
+CLATTN_API clattn_status clattn_supports_project_qkv(clattn_context *, const clattn_project_qkv_desc *,
+                                                     const clattn_plan_options *options);
+CLATTN_API clattn_status clattn_supports_mha(clattn_context *, const clattn_mha_desc *, const clattn_plan_options *options);
+CLATTN_API clattn_status clattn_supports_recurrence(clattn_context *, const clattn_recurrence_desc *,
+                                                    const clattn_plan_options *options);
 
 typedef struct clattn_plan_info {
     size_t struct_size;
@@ -447,11 +479,15 @@ CLATTN_API clattn_status clattn_attention_f32(clattn_context *context, int64_t b
                                               int64_t len_q, int64_t len_kv, int64_t head_dim, int causal, const float *q,
                                               const float *k, const float *v, float *out);
 
-/* Plan, run and destroy for any descriptor. */
-CLATTN_API clattn_status clattn_attention(clattn_context *, const clattn_attention_desc *, const clattn_arg *, size_t count);
-CLATTN_API clattn_status clattn_project_qkv(clattn_context *, const clattn_project_qkv_desc *, const clattn_arg *, size_t count);
-CLATTN_API clattn_status clattn_mha(clattn_context *, const clattn_mha_desc *, const clattn_arg *, size_t count);
-CLATTN_API clattn_status clattn_recurrence(clattn_context *, const clattn_recurrence_desc *, const clattn_arg *, size_t count);
+/* Plan, run and destroy for any descriptor; options may be NULL. */
+CLATTN_API clattn_status clattn_attention(clattn_context *, const clattn_attention_desc *, const clattn_plan_options *options,
+                                          const clattn_arg *args, size_t count);
+CLATTN_API clattn_status clattn_project_qkv(clattn_context *, const clattn_project_qkv_desc *,
+                                            const clattn_plan_options *options, const clattn_arg *args, size_t count);
+CLATTN_API clattn_status clattn_mha(clattn_context *, const clattn_mha_desc *, const clattn_plan_options *options,
+                                    const clattn_arg *args, size_t count);
+CLATTN_API clattn_status clattn_recurrence(clattn_context *, const clattn_recurrence_desc *,
+                                           const clattn_plan_options *options, const clattn_arg *args, size_t count);
 
 #ifdef __cplusplus
 }

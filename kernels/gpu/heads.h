@@ -23,9 +23,13 @@ INLINE i64 offset_of(strides stride, i64 b, i64 h, i64 l, i64 d) {
     return b * stride.b + h * stride.h + l * stride.l + d * stride.d;
 }
 
-INLINE i64 tiles_of(i64 size, i64 tile) { return (size + tile - 1) / tile; }
+INLINE i64 tiles_of(i64 size, i64 tile) {
+    return (size + tile - 1) / tile;
+}
 
 /* What a softmax subtracts from scores, their maximum; but -infinity - -infinity would be NaN where the weight is 0. */
-INLINE float pivot(float max) { return max == -INFINITY ? 0.0f : max; }
+INLINE float pivot(float max) {
+    return max == -INFINITY ? 0.0f : max;
+}
 
 #endif

@@ -6,15 +6,19 @@
  * Shapes          packed W_h (params.h), xw (batch, 1, steps, 4 * hidden), h_0, c_0, h_n, c (batch, 1, 1, hidden),
  *                 out (batch, 1, steps, hidden); c holds c_{t-1} and gets c_t, and is read from the second step on
  * lstm_step       step p.step; group = TILE_H units of TILE_B batch members
- * lstm_loop       every step; group = one batch member, which takes its tiles of units in turn and meets at a barrier after each
+ * lstm_loop       every step; group = one batch member, which takes its tiles of units in turn, with a barrier after each
  * Work-item       one unit's part of its four sums (recurrent.h)
  * Local memory    TILE_B * TILE_K + 4 * WORK_GROUP * TILE_B floats
  * Work-group      WORK_GROUP, a multiple of TILE_H
+ * Compiled        for sm_90 by clang 15 and ptxas 13: 80 registers, no spills;
+ *                 not yet measured on a GPU
  */
 #define GATES 4 /* rows of W_h: i, o, f, c~ */
 #include "recurrent.h"
 
-INLINE float sigmoid(float x) { return 1.0f / (1.0f + exp(-x)); }
+INLINE float sigmoid(float x) {
+    return 1.0f / (1.0f + exp(-x));
+}
 
 INLINE float previous_c(const recurrence_params *p, const global float *c_0, const global float *c, i64 t, i64 b, i64 unit) {
     if (t > 0) return c[b * p->c_n.b + unit * p->c_n.d];

@@ -7,6 +7,8 @@
  * Group           one block, in tiles of TILE_M rows by TILE_K columns that are read along k and written along the rows
  * Local memory    TILE_K * (TILE_M + 1) floats
  * Work-group      any WORK_GROUP
+ * Compiled        for sm_90 by clang 15 and ptxas 13: 20 registers, no spills;
+ *                 not yet measured on a GPU
  */
 #include "../params.h"
 #include "work_group.h"
@@ -17,7 +19,8 @@
 #define LINE (TILE_M + 1)
 
 /* tile[k][row] = rows first_row ... of gate g, columns first_k ...; what does not exist is 0. */
-INLINE void read_tile(const recurrence_params *p, local float *tile, const global float *w_h, i64 g, i64 first_row, i64 first_k) {
+INLINE void read_tile(const recurrence_params *p, local float *tile, const global float *w_h, i64 g, i64 first_row,
+                      i64 first_k) {
     for (int n = (int)get_local_id(0); n < TILE_M * TILE_K; n += WORK_GROUP) {
         const i64 row = first_row + n / TILE_K, k = first_k + n % TILE_K;
         const bool inside = row < p->hidden && k < p->hidden;
@@ -30,7 +33,8 @@ INLINE void write_tile(const recurrence_params *p, const local float *tile, glob
                        i64 first_k) {
     for (int n = (int)get_local_id(0); n < TILE_M * TILE_K; n += WORK_GROUP) {
         const i64 lane = first_lane + n % TILE_M, k = first_k + n / TILE_M;
-        if (lane < p->lanes && k < p->hidden) block[(k * p->gates + g) * p->lanes + lane] = tile[n / TILE_M * LINE + n % TILE_M];
+        if (lane < p->lanes && k < p->hidden)
+            block[(k * p->gates + g) * p->lanes + lane] = tile[n / TILE_M * LINE + n % TILE_M];
     }
 }
 

@@ -2,12 +2,14 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Shapes          packed W_h (params.h), xw (batch, 1, steps, hidden), h_0, h_n (batch, 1, 1, hidden), out (batch, 1, steps, hidden)
+ * Shapes          packed W_h (params.h), xw, out (batch, 1, steps, hidden), h_0, h_n (batch, 1, 1, hidden)
  * rnn_step        step p.step; group = TILE_H units of TILE_B batch members
- * rnn_loop        every step; group = one batch member, which takes its tiles of units in turn and meets at a barrier after each
+ * rnn_loop        every step; group = one batch member, which takes its tiles of units in turn, with a barrier after each
  * Work-item       one unit's part of the sum (recurrent.h)
  * Local memory    TILE_B * TILE_K + WORK_GROUP * TILE_B floats
  * Work-group      WORK_GROUP, a multiple of TILE_H
+ * Compiled        for sm_90 by clang 15 and ptxas 13: 48 registers (loop), 40 (step), no spills;
+ *                 not yet measured on a GPU
  */
 #define GATES 1
 #include "recurrent.h"

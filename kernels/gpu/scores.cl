@@ -7,6 +7,8 @@
  * Work-item       REG_M rows by TILE_N / ACROSS columns of it, in registers (tile.h)
  * Local memory    (TILE_M + 4 + TILE_N + 4) * TILE_K floats
  * Work-group      WORK_GROUP, a power of two
+ * Compiled        for sm_90 by clang 15 and ptxas 13: 64x64 uses 96 registers, 84 % of its inner loop is FFMA, no spills;
+ *                 not yet measured on a GPU
  */
 #include "heads.h"
 #include "tile.h"
@@ -19,8 +21,8 @@ INLINE void write_scores(const attention_params *p, global float *scores, head a
         UNROLL for (int c = 0; c < VECTORS; c++) {
             const i64 column = j + 4 * (c * ACROSS + item_column());
             if (row < p->len_q && column < p->len_kv)
-                write_vector(scores + offset_of(p->scores, at.b, at.h, row, column), p->scores.d, acc[r * VECTORS + c] * p->scale,
-                             p->len_kv - column);
+                write_vector(scores + offset_of(p->scores, at.b, at.h, row, column), p->scores.d,
+                             acc[r * VECTORS + c] * p->scale, p->len_kv - column);
         }
     }
 }

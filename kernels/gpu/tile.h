@@ -29,6 +29,9 @@
 #if ACROSS < 1 || ACROSS * TILE_M != WORK_GROUP * REG_M || TILE_N % (4 * ACROSS)
 #error "the work-group must cover TILE_M rows, REG_M a work-item, and whole float4 of TILE_N columns"
 #endif
+#if TILE_M * TILE_K % WORK_GROUP || TILE_N * TILE_K % WORK_GROUP
+#error "each work-item moves the same number of a tile's elements"
+#endif
 
 /* Floats from one line of a tile to the next, and how many float4 hold `depth` lines. */
 #define TILE_LINE(rows) ((rows) + 4)
@@ -47,9 +50,9 @@
 #define MOST_COLUMNS TILE_COLUMNS(TILE_N)
 #endif
 
-/* An operand from the first row of a tile on. Work-items load it side by side along the depth or along the rows, which should be
- * where its stride is 1: one way, known when the kernel is compiled, costs fewer registers than both. Memory may hold the rows in
- * periods: after `period` of them, counted from `first` before this tile's, the address jumps by `jump` more. */
+/* An operand from the first row of a tile on. Work-items load it side by side along the depth or along the rows, which should
+ * be where its stride is 1: one way, known when the kernel is compiled, costs fewer registers than both. Memory may hold the
+ * rows in periods: after `period` of them, counted from `first` before this tile's, the address jumps by `jump` more. */
 typedef struct operand {
     const global float *at;
     i64 row, depth; /* strides */
@@ -63,10 +66,16 @@ INLINE operand operand_of(const global float *at, i64 row_stride, i64 depth_stri
     return plain;
 }
 
-INLINE int item_row(void) { return (int)get_local_id(0) / ACROSS * REG_M; }
-INLINE int item_column(void) { return (int)get_local_id(0) % ACROSS; }
+INLINE int item_row(void) {
+    return (int)get_local_id(0) / ACROSS * REG_M;
+}
+INLINE int item_column(void) {
+    return (int)get_local_id(0) % ACROSS;
+}
 
-INLINE int clamp_to_tile(i64 left, int extent) { return left < 0 ? 0 : left < extent ? (int)left : extent; }
+INLINE int clamp_to_tile(i64 left, int extent) {
+    return left < 0 ? 0 : left < extent ? (int)left : extent;
+}
 
 /* Work-items that stand side by side along an extent when tiles move: all, 64, or the largest power of two that divides it. */
 INLINE int movers_along(int extent) {
@@ -177,10 +186,10 @@ INLINE void tile_multiply(float4 *acc, const local float4 *a, const local float4
 }
 
 INLINE void clear(float4 *acc, int count) {
-    EACH(n, count, REG_M *MOST_COLUMNS) acc[n] = 0.0f;
+    EACH(n, count, REG_M * MOST_COLUMNS) acc[n] = 0.0f;
 }
 
-/* acc = the work-item's part of the TILE_M x TILE_N product, summed in the order of k. Begins with the tiles free, and ends so. */
+/* acc = the work-item's part of the TILE_M x TILE_N product, summed in the order of k. Begins and ends with the tiles free. */
 INLINE void product(float4 *acc, local float4 *tile_a, local float4 *tile_b, operand a, operand b, i64 depth) {
     float slots_a[TILE_SLOTS(TILE_M, TILE_K)], slots_b[TILE_SLOTS(TILE_N, TILE_K)];
     clear(acc, REG_M * TILE_COLUMNS(TILE_N));

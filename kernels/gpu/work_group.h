@@ -13,13 +13,12 @@
 /* Pointers to private memory keep a kernel's arrays out of registers unless the function that takes them is inlined. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* Loops over registers are unrolled whole. Compilers may unroll a function before they inline it, so that the bound of a loop must
- * be a constant there: EACH takes the `count` that is one only afterwards, and the `most` that it may be. A group of few
+/* Loops over registers are unrolled whole. Compilers may unroll a function before they inline it, so that the bound of a loop
+ * must be a constant there: EACH takes the `count` that is one only afterwards, and the `most` that it may be. A group of few
  * work-items keeps arrays too long for that in private memory. */
 #if WORK_GROUP >= 16
 #define UNROLL _Pragma("unroll")
-#define EACH(n, count, most)                                                                                             \
-    _Pragma("unroll") for (int n = 0; n < (most); n++) if (n < (count))
+#define EACH(n, count, most) _Pragma("unroll") for (int n = 0; n < (most); n++) if (n < (count))
 #else
 #define UNROLL
 #define EACH(n, count, most) for (int n = 0; n < (count); n++)

@@ -25,7 +25,8 @@ try_prefix() {
     for file in "${files[@]}"; do
         [[ -f $prefix/$file ]] || fail "not installed: $file"
     done
-    ! grep -rl --include='*.pc' --include='*.cmake' -e "$build" -e "$source" "$prefix" || fail 'these name the folder of the build'
+    ! grep -rl --include='*.pc' --include='*.cmake' -e "$build" -e "$source" "$prefix" ||
+        fail 'these name the folder of the build'
     [[ ! -x $build/clattn ]] || "$prefix/bin/clattn" --version
 }
 
@@ -54,13 +55,16 @@ try_symbols() {
     diff -u declared exported || fail 'exported symbols are not those of the headers'
 }
 
-# The library needs no OpenCL, no BLAS; its soname is versioned.
+# Library and program need no OpenCL, no BLAS; the library's soname is versioned.
 try_links() {
     need readelf
-    local library
+    local library file
     library=$(library_folder "$prefix")/libclattn.so
-    readelf -d "$library" | tee dynamic | grep -E 'NEEDED|SONAME'
-    ! grep -E 'NEEDED.*(OpenCL|clblast|blas)' dynamic || fail 'linked to what is to be loaded at run time'
+    for file in "$prefix/bin/clattn" "$library"; do
+        [[ -f $file ]] || continue
+        readelf -d "$file" | tee dynamic | grep -E 'NEEDED|SONAME'
+        ! grep -E 'NEEDED.*(OpenCL|clblast|blas)' dynamic || fail "$file is linked to what is to be loaded at run time"
+    done
     grep -qF '[libclattn.so.0]' dynamic || fail 'soname is not libclattn.so.0'
     ! grep -E 'R(UN)?PATH' dynamic || fail 'the library carries a search path'
 }

@@ -74,8 +74,9 @@ root_of() {
     mount -t sysfs -o ro sysfs "$root/sys"
     mount --bind /dev "$root/dev"
 }
-enter() { chroot "$work/$1" /usr/bin/env HOME=/root LC_ALL=C TMPDIR=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin "${@:2}"; }
-enter_as_nobody() { chroot --userspec=65534:65534 "$work/$1" /usr/bin/env HOME=/tmp LC_ALL=C TMPDIR=/tmp PATH=/usr/bin:/bin "${@:2}"; }
+inside=(/usr/bin/env LC_ALL=C TMPDIR=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin)
+enter() { chroot "$work/$1" "${inside[@]}" HOME=/root "${@:2}"; }
+enter_as_nobody() { chroot --userspec=65534:65534 "$work/$1" "${inside[@]}" HOME=/tmp "${@:2}"; }
 
 both_commands() {
     root_of full

@@ -10,8 +10,8 @@ command -v "$clang" >/dev/null || { echo "skipped: no $clang"; exit 77; }
 
 # family role name source -D macro=value ...
 rows() {
-    printf '%s\n' '#define ROW(name, role, family, source, ...) family role name source __VA_ARGS__' '#define M(name, value) -D name=value' \
-        '#include "rows.def"' | "$clang" -E -P -x c -I "$kernels" - | tr -d '"'
+    printf '%s\n' '#define ROW(name, role, family, source, ...) family role name source __VA_ARGS__' \
+        '#define M(name, value) -D name=value' '#include "rows.def"' | "$clang" -E -P -x c -I "$kernels" - | tr -d '"'
 }
 
 # role macro value ...

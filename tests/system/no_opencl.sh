@@ -28,15 +28,14 @@ work=$(mktemp -d -p "$root/")
 trap 'rm -rf "$work"' EXIT
 there=${work#"$root"}
 npy "$work/ones.npy"
-inside "$program" attend --q "$there/ones.npy" --k "$there/ones.npy" --v "$there/ones.npy" --out "$there/out.npy" --explain 2>&1 |
-    tee "$work/explanation"
+attend=("$program" attend --q "$there/ones.npy" --k "$there/ones.npy" --v "$there/ones.npy")
+inside "${attend[@]}" --out "$there/out.npy" --explain 2>&1 | tee "$work/explanation"
 grep -q native "$work/explanation" || fail 'auto did not take the native CPU'
 cmp <(tail -c 32 "$work/ones.npy") <(tail -c 32 "$work/out.npy") || fail 'wrong result'
 
 for device in gpu opencl opencl:0:0; do
     status=0
-    inside "$program" attend --device $device --q "$there/ones.npy" --k "$there/ones.npy" --v "$there/ones.npy" \
-        --out "$there/$device.npy" 2>"$work/error" || status=$?
+    inside "${attend[@]}" --device $device --out "$there/$device.npy" 2>"$work/error" || status=$?
     cat "$work/error"
     ((status == 1)) || fail "--device $device ended with $status, not 1"
     grep -q native "$work/error" || fail "the error for $device does not list what is there"
