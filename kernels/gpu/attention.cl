@@ -12,7 +12,7 @@
  *                 q and k, what a row's items share, and TILE_J lines of v
  * Work-group      WORK_GROUP, a power of two
  * Compiled        for sm_90 by clang 15 and ptxas 13, no spills; registers, and FFMA in the inner loops of scores / of values:
- *                 64x64 255, 84 % / 90 % (VALUE_DIM_MAX 128); 64x64_wide 248, 76 % / 89 % (256); 32x64 246, 62 % / 85 % (576);
+ *                 64x64 254, 84 % / 90 % (VALUE_DIM_MAX 128); 64x64_wide 246, 76 % / 89 % (256); 32x64 250, 62 % / 85 % (576);
  *                 not yet measured on a GPU
  * Tried           both directions of loading for each operand: 40 registers more, and spills; TILE_J 16 in 64x64: spills;
  *                 loops bounded by function arguments: unrolled before they were inlined, arrays in local memory
@@ -56,12 +56,14 @@ INLINE void scale_scores(float4 *scores, float scale) {
     UNROLL for (int n = 0; n < REG_M * KEY_VECTORS; n++) scores[n] *= scale;
 }
 
-INLINE void mask_scores(float4 *scores, const row_ranges *live) {
+/* Scores of the tile of queries at i and keys at j. */
+INLINE void mask_scores(const attention_params *p, float4 *scores, i64 b, i64 i, i64 j) {
+    const row_ranges live = live_of_rows(p, b, i, j, TILE_KV);
     UNROLL for (int c = 0; c < KEY_VECTORS; c++) {
         const int4 key = 4 * (c * ACROSS + item_column()) + (int4)(0, 1, 2, 3);
         UNROLL for (int r = 0; r < REG_M; r++) {
             const int n = r * KEY_VECTORS + c;
-            const int4 is_in = (key >= (int4)(live->first[r])) & (key < (int4)(live->end[r]));
+            const int4 is_in = (key >= (int4)(live.first[r])) & (key < (int4)(live.end[r]));
             scores[n] = select((float4)(-INFINITY), scores[n], is_in);
         }
     }
@@ -131,21 +133,18 @@ INLINE void store_weights(local float4 *tile, const float4 *weights) {
     }
 }
 
-/* acc += weights * values over the first `keys` of the tile; where `masked`, a row uses those of its `live` range only. */
-INLINE void add_values(float4 *acc, const local float4 *weights, local float4 *buffer, operand values, int keys,
-                       const row_ranges *live, bool masked) {
+/* acc += weights * values over `keys` keys from `first` on; where `masked`, a row of those from i on uses its live ones only.
+ * What is live is asked again for every few lines: kept, it would cost the registers that are left. */
+INLINE void add_values(const attention_params *p, float4 *acc, const local float4 *weights, local float4 *buffer,
+                       operand values, int keys, bool masked, i64 b, i64 i, i64 first) {
     float slots[TILE_SLOTS(VALUE_DIM_MAX, TILE_J)];
     for (int j = 0; j < keys + TILE_J; j += TILE_J) {
         if (j < keys) tile_fetch(slots, values, j, keys - j, VALUE_DIM_MAX, TILE_J);
         if (j > 0) {
             const local float4 *lines = weights + (j - TILE_J) * TILE_LINE(TILE_Q) / 4;
             if (masked) {
-                row_ranges left;
-                UNROLL for (int r = 0; r < REG_M; r++) {
-                    left.first[r] = live->first[r] - (j - TILE_J);
-                    left.end[r] = live->end[r] - (j - TILE_J);
-                }
-                tile_multiply_live(acc, lines, buffer, VALUE_DIM_MAX, TILE_J, &left);
+                const row_ranges live = live_of_rows(p, b, i, first + j - TILE_J, TILE_J);
+                tile_multiply_live(acc, lines, buffer, VALUE_DIM_MAX, TILE_J, &live);
             } else {
                 tile_multiply(acc, lines, buffer, VALUE_DIM_MAX, TILE_J);
             }
@@ -217,11 +216,10 @@ KERNEL void attention(const global float *q, const global float *k, const global
             float4 scores[REG_M * KEY_VECTORS];
             product(scores, buffer, buffer + Q_VECTORS, queries, keys, p.head_dim);
             scale_scores(scores, p.scale);
-            const row_ranges live = live_of_rows(&p, at.b, i, j, TILE_KV);
-            if (j < all.first || j + TILE_KV > all.end) mask_scores(scores, &live);
+            if (j < all.first || j + TILE_KV > all.end) mask_scores(&p, scores, at.b, i, j);
             weigh(place, &rows, scores);
             store_weights(weights, scores);
-            add_values(rows.acc, weights, buffer, values, count, &live, j < all.first || j + count > all.end);
+            add_values(&p, rows.acc, weights, buffer, values, count, j < all.first || j + count > all.end, at.b, i, j);
         }
         write_rows(&p, place, out, lse, at, i, &rows);
     }
