@@ -134,9 +134,10 @@ static clattn_status project_out(clattn_plan *plan, const clattn_mha_desc *d, co
 static clattn_status mha_build(clattn_plan *plan) {
     const clattn_mha_desc *d = &plan->desc.mha;
     const clattn__attention_sizes s = attention_sizes(d);
-    const clattn_tensor q = clattn_tensor_blhd(CLATTN_F32, s.batch, s.heads_q, s.len_q, s.head_dim);
-    const clattn_tensor k = clattn_tensor_blhd(CLATTN_F32, s.batch, s.heads_kv, s.len_kv, s.head_dim);
-    const clattn_tensor v = clattn_tensor_blhd(CLATTN_F32, s.batch, s.heads_kv, s.len_kv, s.value_dim);
+    /* Heads apart: rows of one head at distances of heads * head_dim would share a few sets of the cache. */
+    const clattn_tensor q = clattn_tensor_bhld(CLATTN_F32, s.batch, s.heads_q, s.len_q, s.head_dim);
+    const clattn_tensor k = clattn_tensor_bhld(CLATTN_F32, s.batch, s.heads_kv, s.len_kv, s.head_dim);
+    const clattn_tensor v = clattn_tensor_bhld(CLATTN_F32, s.batch, s.heads_kv, s.len_kv, s.value_dim);
     const clattn_tensor out = clattn_tensor_blhd(CLATTN_F32, s.batch, s.heads_q, s.len_q, s.value_dim);
     const clattn_tensor_id kv = d->x_kv.dtype == CLATTN_ABSENT ? CLATTN_TENSOR_X : CLATTN_TENSOR_X_KV;
     clattn__attention_operands o = {.weights = clattn__plan_operand(plan, CLATTN_TENSOR_WEIGHTS)};
