@@ -7,8 +7,9 @@
  * in lanes, elements of x are broadcast (tile.h).
  * Private memory: TILE_K * LANES floats of W, TILE_M * LANES of y.
  *
- * Tried (AVX2, one core, times OpenBLAS's speed at 2048x512x512 and 2048x2048x512; TILE_M, TILE_N, TILE_K): 256, 96, 512
- * 0.93-0.95; 128, 96, 256 0.86-0.91; 64, 528, 256 0.83-0.86. Prefetching the next rows of x: 4 % slower.
+ * Tried (AVX2, one core, times OpenBLAS's speed at 2048x512x512 and 2048x2048x512, medians of 21 in turns; TILE_M, TILE_N,
+ * TILE_K): 512, 96, 512 0.91-0.97; 256, 96, 512 0.88-0.97; 512, 96, 256 0.84-0.94; 256, 96, 256 0.85-0.92; 128, 96, 256
+ * 0.86-0.91; 64, 528, 256 0.83-0.86. Prefetching the next rows of x: 4 % slower.
  */
 #include "tile.h"
 
