@@ -168,11 +168,12 @@ static clattn_status open_searched(clattn_context *context, const wish *wish, cl
 /* Replace the error of the open function, which becomes part of it, by one that lists what is there. */
 static clattn_status no_such_device(clattn_context *context, const char *asked, const clattn__device *devices, size_t count) {
     clattn__text text = {0};
-    clattn__text_add(&text, "device \"%s\" is not here", asked);
-    if (*clattn__last_error(context)) clattn__text_add(&text, ": %s", clattn__last_error(context));
-    clattn__text_add(&text, "\n%sHere are:", context->why.data ? context->why.data : "");
+    /* The list first: what follows may be build logs, and a caller's buffer short. */
+    clattn__text_add(&text, "device \"%s\" is not here; here are", asked);
     for (size_t n = 0; n < count; n++)
         if (!devices[n].info.problem[0]) clattn__text_add(&text, " %s", devices[n].info.id);
+    if (*clattn__last_error(context)) clattn__text_add(&text, "\n%s", clattn__last_error(context));
+    if (context->why.length) clattn__text_add(&text, "\n%.*s", (int)context->why.length - 1, context->why.data);
     clattn_status status = clattn__fail(context, CLATTN_ERROR_DEVICE, "%s", text.data ? text.data : asked);
     clattn__text_free(&text);
     return status;
