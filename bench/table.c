@@ -139,6 +139,10 @@ static void print_device(FILE *file, const bench_session *session) {
             info->driver[0] ? ", driver " : "", info->driver);
     fprintf(file, "%d of %d %ss, %s; fp32; inputs random normal, seed %" PRIu64 "; clattn %s; %s\n", device->units,
             device->all_units, device->unit_name, bench_pin_explain(), session->seed, clattn_version(), session->os);
+    const bench_shape shape = bench_session_shape(session, BENCH_OP_MHA, 1);
+    fprintf(file, "batch %" PRId64 ", %" PRId64 " query and %" PRId64 " key heads of %" PRId64 ", values of %" PRId64
+                  "; layers and recurrences %" PRId64 " wide\n",
+            shape.batch, shape.heads_q, shape.heads_kv, shape.head_dim, shape.value_dim, shape.d_in);
 }
 
 /* Paragraphs, a line each, broken between words where the style has a width. */
