@@ -196,6 +196,9 @@ void clattn__log(clattn_context *, clattn_log_level, const char *format, ...) __
 
 /* ---- tensors ------------------------------------------------------------------------------------------------------ */
 
+/* "batch", "heads", "len", "dim": the dimensions of every view, as messages name them. */
+extern const char *const clattn__dim_names[4];
+
 /* Sizes and strides are legal, and the last element's offset in bytes fits; ERROR_ARGUMENT, ERROR_OVERFLOW. */
 clattn_status clattn__tensor_check(clattn_context *, const char *name, const clattn_tensor *);
 /* Outputs only: no two elements share an address (ERROR_ALIAS). */

@@ -6,7 +6,7 @@
 
 #include "internal.h"
 
-static const char *const dim_names[4] = {"batch", "heads", "len", "dim"};
+const char *const clattn__dim_names[4] = {"batch", "heads", "len", "dim"};
 
 /* Sizes, strides and offsets in bytes stay below this, so that sums of two never overflow 64 bits. */
 #define LARGEST ((int64_t)1 << 61)
@@ -83,15 +83,15 @@ clattn_status clattn__tensor_check(clattn_context *context, const char *name, co
     for (int d = 0; d < 4; d++) {
         const int64_t size = tensor->size[d], stride = tensor->stride[d];
         if (size < 0)
-            return clattn__fail(context, CLATTN_ERROR_OVERFLOW, "%s: %s is %lld; sizes are not negative", name, dim_names[d],
+            return clattn__fail(context, CLATTN_ERROR_OVERFLOW, "%s: %s is %lld; sizes are not negative", name, clattn__dim_names[d],
                                 (long long)size);
         if (size > 1 && stride < 0)
             return clattn__fail(context, CLATTN_ERROR_OVERFLOW, "%s: the stride of %s is %lld; strides are not negative", name,
-                                dim_names[d], (long long)stride);
+                                clattn__dim_names[d], (long long)stride);
         if (size > 1 && (elements > LARGEST / bytes / size || (stride > 0 && size - 1 > (LARGEST / bytes - last) / stride)))
             return clattn__fail(context, CLATTN_ERROR_OVERFLOW,
                                 "%s: %s of %lld with stride %lld reaches past the %lld bytes that an index holds", name,
-                                dim_names[d], (long long)size, (long long)stride, (long long)LARGEST);
+                                clattn__dim_names[d], (long long)size, (long long)stride, (long long)LARGEST);
         if (size > 1) {
             last += (size - 1) * stride;
             elements *= size;

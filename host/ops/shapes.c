@@ -4,8 +4,6 @@
  */
 #include "ops.h"
 
-static const char *const dim_names[4] = {"batch", "heads", "len", "dim"};
-
 clattn_status clattn__check_sizes(clattn_plan *plan, const char *name, const clattn_tensor *tensor) {
     if (tensor->dtype == CLATTN_ABSENT) return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "%s is missing", name);
     return clattn__tensor_check(plan->context, name, tensor);
@@ -21,8 +19,8 @@ static clattn_status declare_one(clattn_plan *plan, const clattn__shape *shape) 
                             (int)shape->tensor->dtype, (int)shape->dtype);
     for (int d = 0; d < 4; d++)
         if (shape->tensor->size[d] != shape->size[d])
-            return clattn__fail(plan->context, CLATTN_ERROR_SHAPE, "%s: %s is %lld and must be %lld (%s)", name, dim_names[d],
-                                (long long)shape->tensor->size[d], (long long)shape->size[d], shape->what);
+            return clattn__fail(plan->context, CLATTN_ERROR_SHAPE, "%s: %s is %lld and must be %lld (%s)", name,
+                                clattn__dim_names[d], (long long)shape->tensor->size[d], (long long)shape->size[d], shape->what);
     return clattn__plan_declare(plan, shape->id, shape->tensor, shape->access);
 }
 
