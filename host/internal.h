@@ -63,6 +63,8 @@ typedef union clattn__params {
         i64 base[PARAMS_BUFFERS];
     }; /* first in each */
     attention_params attention;
+    merge_params merge;
+    copy_params copy;
     project_params project;
     recurrence_params recurrence;
 } clattn__params;
@@ -86,6 +88,7 @@ typedef struct clattn__row {
 typedef struct clattn__variant_info {
     clattn__role role;
     const char *macro;
+    bool exact; /* EXACTLY or AT_LEAST */
     int count, values[CLATTN__MAX_VALUES];
 } clattn__variant_info;
 
@@ -115,6 +118,7 @@ const char *clattn__kernel_source(const char *path);
 typedef struct clattn__device {
     clattn_device_info info;
     bool has_cpu_family, has_gpu_family, has_clblast; /* which rows may serve, in the table's order */
+    bool has_f64;                        /* whether they compute in f64 */
     int vector_width;                    /* of CPU rows; the native ISA level's or the device's native width */
     size_t max_work_group;               /* GPU rows */
     size_t local_bytes;                  /* GPU rows */

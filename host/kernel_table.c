@@ -39,26 +39,30 @@ const size_t clattn__row_count = sizeof clattn__rows / sizeof *clattn__rows;
 
 const clattn__variant_info clattn__variants[] = {
 #define V(value) value,
-#define VARIANT(role, macro, parameter, values)                                                                          \
-    {CLATTN__ROLE_##role, #macro, (int)(sizeof((const int[]){values}) / sizeof(int)), {values}},
+#define AT_LEAST false
+#define EXACTLY true
+#define VARIANT(role, macro, parameter, kind, values)                                                                    \
+    {CLATTN__ROLE_##role, #macro, kind, (int)(sizeof((const int[]){values}) / sizeof(int)), {values}},
 #include "../kernels/variants.def"
 #undef VARIANT
 #undef V
 };
 const size_t clattn__variant_count = sizeof clattn__variants / sizeof *clattn__variants;
 
-int clattn__row_macro(const clattn__row *row, const char *name, int missing) {
-    for (const clattn__macro *macro = row->macros; macro < row->macros + CLATTN__MAX_MACROS && macro->name; macro++)
+static int macro_value(const clattn__macro *macros, const char *name, int missing) {
+    for (const clattn__macro *macro = macros; macro < macros + CLATTN__MAX_MACROS && macro->name; macro++)
         if (strcmp(macro->name, name) == 0) return macro->value;
     return missing;
 }
 
+int clattn__row_macro(const clattn__row *row, const char *name, int missing) { return macro_value(row->macros, name, missing); }
+
 /* ---- variants ------------------------------------------------------------------------------------------------------ */
 
-/* The first value that is not below the parameter, or -1. */
+/* The value that serves a parameter, or -1. */
 static int variant_value(const clattn__variant_info *info, i64 parameter) {
     for (int n = 0; n < info->count; n++)
-        if (info->values[n] >= parameter) return info->values[n];
+        if (info->exact ? info->values[n] == parameter : info->values[n] >= parameter) return info->values[n];
     return -1;
 }
 
@@ -66,7 +70,7 @@ bool clattn__role_variant(clattn__role role, const clattn__params *params, clatt
     size_t line = 0, count = 0;
     bool fits = true;
     *variant = (clattn__variant){0};
-#define VARIANT(of_role, macro, parameter, values)                                                                       \
+#define VARIANT(of_role, macro, parameter, kind, values)                                                                 \
     if (role == CLATTN__ROLE_##of_role) {                                                                                \
         variant->macros[count] = (clattn__macro){#macro, variant_value(&clattn__variants[line], params->parameter)};     \
         fits &= variant->macros[count++].value >= 0;                                                                     \
@@ -97,7 +101,13 @@ i64 clattn__row_groups(const clattn__row *row, const clattn__params *params) {
     case CLATTN__ROLE_MASK:
     case CLATTN__ROLE_SOFTMAX: return heads_of(a) * tiles(a->len_q, row, "TILE_M");
     case CLATTN__ROLE_WEIGHTED_VALUES: return heads_of(a) * tiles(a->len_q, row, "TILE_M") * tiles(a->value_dim, row, "TILE_N");
-    case CLATTN__ROLE_ATTENTION: return heads_of(a) * tiles(a->len_q, row, "TILE_Q");
+    case CLATTN__ROLE_ATTENTION: return query_tiles(a, clattn__row_macro(row, "TILE_Q", 1));
+    case CLATTN__ROLE_ATTENTION_SPLIT:
+        if (a->heads_kv == 0 || a->split == 0) return 0;
+        return (a->len_kv + a->split - 1) / a->split * a->batch * a->heads_kv *
+               tiles(a->heads_q / a->heads_kv * a->len_q, row, "TILE_Q");
+    case CLATTN__ROLE_MERGE: return params->merge.batch * params->merge.heads * tiles(params->merge.len, row, "TILE_M");
+    case CLATTN__ROLE_COPY: return params->copy.batch * params->copy.heads * tiles(params->copy.len, row, "TILE_M");
     case CLATTN__ROLE_PACK_RECURRENT: return r->batch && r->steps ? (r->hidden + r->lanes - 1) / r->lanes : 0;
     case CLATTN__ROLE_RNN_STEP:
     case CLATTN__ROLE_LSTM_STEP: return tiles(r->hidden, row, "TILE_H") * tiles(r->batch, row, "TILE_B");
@@ -111,7 +121,8 @@ i64 clattn__row_groups(const clattn__row *row, const clattn__params *params) {
 /* ---- choice ------------------------------------------------------------------------------------------------------- */
 
 /* NULL when the row can serve, else why not. */
-static const char *row_obstacle(const clattn__row *row, const clattn__device *device, const clattn__params *params) {
+static const char *row_obstacle(const clattn__row *row, const clattn__device *device, const clattn__variant *variant,
+                                const clattn__params *params) {
     switch (row->family) {
     case CLATTN__FAMILY_CPU:
         if (!device->has_cpu_family) return "this device does not run CPU kernels";
@@ -127,7 +138,8 @@ static const char *row_obstacle(const clattn__row *row, const clattn__device *de
     }
     if ((size_t)clattn__row_macro(row, "WORK_GROUP", 1) > device->max_work_group) return "needs a larger work-group";
     if ((size_t)clattn__row_macro(row, "LOCAL_BYTES", 0) > device->local_bytes) return "needs more local memory";
-    if (row->role == CLATTN__ROLE_ATTENTION) {
+    if (macro_value(variant->macros, "DTYPE", 0) == DTYPE_F64 && !device->has_f64) return "this device does not compute in f64";
+    if (row->role == CLATTN__ROLE_ATTENTION || row->role == CLATTN__ROLE_ATTENTION_SPLIT) {
         const attention_params *a = &params->attention;
         const int limit = clattn__row_macro(row, "HEAD_DIM_LIMIT", INT_MAX);
         if (a->head_dim > limit || a->value_dim > limit) return "head_dim or value_dim is past its limit";
@@ -186,7 +198,7 @@ const clattn__row *clattn__choose_row(clattn_context *context, clattn__role role
     pthread_mutex_lock(&context->lock);
     for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count && !chosen; row++) {
         if (row->role != role) continue;
-        const char *obstacle = fits ? row_obstacle(row, &context->device, params) : "a size is past the largest it is built for";
+        const char *obstacle = fits ? row_obstacle(row, &context->device, &variant, params) : "it is built for no such size, or type of elements";
         if (!obstacle && is_banned(context, row, &variant)) obstacle = "failed on this device";
         if (!obstacle)
             chosen = row;

@@ -27,7 +27,16 @@ typedef int64_t i64;
 typedef int32_t i32;
 #endif
 
-enum { PARAMS_BUFFERS = 7 };
+enum { PARAMS_BUFFERS = 12 };
+
+/* The types of elements, as the macro DTYPE and the fields called *dtype name them: the values of clattn_dtype. */
+#define DTYPE_F32 1
+#define DTYPE_F16 2
+#define DTYPE_BF16 3
+#define DTYPE_F64 4
+#define DTYPE_BOOL 5
+#define DTYPE_I32 6
+#define DTYPE_I64 7
 
 /* Element strides of a (batch, head, len, dim) view. */
 typedef struct strides {
@@ -35,24 +44,86 @@ typedef struct strides {
 } strides;
 
 /* Which keys a query may look at (mask.h): query i stands at position i + offset, and sees the keys from position - left to
- * position + right. A bound of -1 is none; a causal mask is right = 0. */
+ * position + right. A bound of -1 is none; a causal mask is right = 0. Where `from_end` is 1, len_kv - len_q of the batch member
+ * is added to the offset. */
 typedef struct key_mask {
     i64 offset, left, right;
+    i64 from_end;
 } key_mask;
 
-/* Roles scores, mask, softmax, weighted_values and attention: design.md's names. */
+/* A list of integers in a buffer: element n lies at n * stride, as i64 where `wide`, else as i32. Where it is not `present` its
+ * buffer is another one. */
+typedef struct int_list {
+    i64 stride;
+    i32 present, wide;
+} int_list;
+
+/* Where the slopes of ALiBi come from. */
+#define ALIBI_NONE 0
+#define ALIBI_STANDARD 1 /* of Press et al. 2022: see alibi_slope in mask.h */
+#define ALIBI_GIVEN 2    /* one a head, in a buffer */
+
+/* Roles scores, mask, softmax, weighted_values, attention and attention_split. len_q and len_kv are what the views have; what a
+ * batch member has of them, member_of (mask.h) says. */
 typedef struct attention_params {
     i64 groups, step;
     i64 base[PARAMS_BUFFERS];
     strides q, k, v, out, lse;
     strides scores;  /* scores: destination; mask: source */
     strides weights; /* mask: destination; softmax: destination (its source: scores); weighted_values: source */
+    strides mask;    /* of bytes, 0: masked; 0 where broadcast, as all strides are */
+    strides bias;
+    i64 mask_len, bias_len; /* the keys that mask and bias tell of; those past them are masked */
     i64 batch, heads_q, heads_kv, len_q, len_kv;
-    key_mask mask;
+    key_mask keys;
+    int_list kv_lengths, q_offsets, kv_offsets;
+    i64 appended;            /* added to each of kv_lengths */
+    i64 slopes_b, slopes_h, sinks_b, sinks_h; /* strides of one a head */
+    i64 split;               /* attention_split: keys of a part, a multiple of every TILE_KV */
+    i64 scale_f64, softcap_f64; /* the bits of the doubles, for DTYPE_F64 */
     i32 head_dim, value_dim;
     float scale;
-    i32 has_lse;
+    float softcap;           /* 0: none */
+    i32 has_lse, has_mask, has_bias, has_sinks;
+    i32 alibi;               /* ALIBI_* */
+    i32 dtype;               /* of q, k, v and out; the variant's DTYPE */
+    i32 bias_dtype;          /* DTYPE_F32, or dtype */
+    i32 modified;            /* whether more than ranges and scale makes a score: softcap, mask, bias or alibi; the variant's MODIFIED */
 } attention_params;
+
+/* Role copy: y[b, h, at + l, :] = x[b, h, l, :], converted, and rotated at position `position` + l where rotary is not 0. Both at and
+ * position are `at` and `position` plus starts[b] where that is present. */
+#define ROTARY_NONE 0
+#define ROTARY_HALF 1        /* pairs (d, d + rotary_dim / 2) */
+#define ROTARY_INTERLEAVED 2 /* pairs (2 d, 2 d + 1) */
+typedef struct copy_params {
+    i64 groups, step;
+    i64 base[PARAMS_BUFFERS];
+    strides x, y;        /* (batch, heads, len, dim) */
+    strides cosines, sines; /* (batch or 0, -, positions, rotary_dim / 2) of fp32 */
+    i64 batch, heads, len, dim;
+    i64 capacity;        /* rows of y: what would lie past them is not written */
+    i64 positions;       /* rows of the tables: positions past them use the last */
+    i64 at, position;
+    int_list starts;
+    i32 x_dtype, y_dtype;
+    i32 rotary, rotary_dim;
+} copy_params;
+
+/* Role merge: out, lse = the whole of `parts` partial results, each the (out, lse) of some of the keys. */
+typedef struct merge_params {
+    i64 groups, step;
+    i64 base[PARAMS_BUFFERS];
+    strides out_parts, lse_parts; /* of one part */
+    strides out, lse;
+    i64 out_part, lse_part;       /* from one part to the next */
+    i64 batch, heads, len, parts;
+    i64 sinks_b, sinks_h;
+    i32 value_dim;
+    i32 has_lse, has_sinks;
+    i32 parts_dtype, out_dtype;
+    i32 pad;
+} merge_params;
 
 /* Role project: y = x W + bias + residual, rows (b, l) by columns n = h * dim + d. */
 typedef struct project_params {

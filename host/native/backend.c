@@ -26,23 +26,37 @@ enum {
     ISA_COUNT
 };
 
-static const clattn__native_entry *find_entry(const char *row, const char *isa) {
+static bool level_is_compiled(const char *isa) {
     for (const clattn__native_entry *entry = clattn__native_entries; entry->row; entry++)
-        if ((!row || strcmp(entry->row, row) == 0) && strcmp(entry->isa, isa) == 0) return entry;
-    return NULL;
+        if (strcmp(entry->isa, isa) == 0) return true;
+    return false;
 }
 
 static void list_levels(isa_level levels[ISA_COUNT]) {
-#define ISA(name, width, flags, processors, test) levels[ISA_##name] = (isa_level){#name, width, (test) && find_entry(NULL, #name)};
+#define ISA(name, width, flags, processors, test) levels[ISA_##name] = (isa_level){#name, width, (test) && level_is_compiled(#name)};
 #include "isa.def"
 #undef ISA
 }
 
 /* ---- steps --------------------------------------------------------------------------------------------------------- */
 
+static bool is_variant(const clattn__native_entry *entry, const clattn__variant *variant) {
+    for (const clattn__macro *exact = entry->exact; exact->name; exact++)
+        for (const clattn__macro *macro = variant->macros; macro->name; macro++)
+            if (strcmp(macro->name, exact->name) == 0 && macro->value != exact->value) return false;
+    return true;
+}
+
+static const clattn__native_entry *find_entry(const clattn__step *step, const char *isa) {
+    for (const clattn__native_entry *entry = clattn__native_entries; entry->row; entry++)
+        if (strcmp(entry->row, step->row->name) == 0 && strcmp(entry->isa, isa) == 0 && is_variant(entry, &step->variant))
+            return entry;
+    return NULL;
+}
+
 static clattn_status prepare(clattn_plan *plan, clattn__step *step) {
     const char *isa = plan->context->state;
-    step->prepared = (void *)find_entry(step->row->name, isa);
+    step->prepared = (void *)find_entry(step, isa);
     if (step->prepared) return CLATTN_OK;
     return clattn__fail(plan->context, CLATTN_ERROR_BUILD, "%s was not compiled for %s", step->row->name, isa);
 }
@@ -142,6 +156,7 @@ static void describe(clattn_context *context, const isa_level levels[ISA_COUNT],
     if (pages > 0 && page > 0) info.global_bytes = info.max_alloc_bytes = (uint64_t)pages * (uint64_t)page;
     context->device = (clattn__device){.info = info,
                                        .has_cpu_family = true,
+                                       .has_f64 = true,
                                        .vector_width = used->vector_width,
                                        .max_work_group = 1,
                                        .max_params_bytes = sizeof(clattn__params)};

@@ -10,13 +10,16 @@
 /* Run groups first, first + stride, ... of a kernel, as a work-group of that id among `stride` would. */
 typedef void clattn__native_kernel(void *const *buffers, const void *params, i64 first, i64 stride);
 
-/* A kernel row compiled for an instruction-set level. */
+enum { CLATTN__MAX_EXACT = 4 };
+
+/* A kernel row compiled for an instruction-set level, in one combination of its exact variants (variants.def). */
 typedef struct clattn__native_entry {
     const char *row, *isa;
+    clattn__macro exact[CLATTN__MAX_EXACT]; /* ends at a NULL name */
     clattn__native_kernel *kernel;
 } clattn__native_entry;
 
-/* Every row of the CPU family at every level that this compiler serves; ends at a NULL row. */
+/* Every row of the CPU family, in every combination, at every level that this compiler serves; ends at a NULL row. */
 extern const clattn__native_entry clattn__native_entries[];
 
 /* The processor in words, from the processor itself where it tells. */

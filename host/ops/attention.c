@@ -73,7 +73,8 @@ static int64_t resolve_offset(const clattn_attention_options *options, const cla
 }
 
 static i64 range_bound(const attention_params *p, i64 i, bool end) {
-    const key_range live = live_range(p, 0, i);
+    const member m = {p->len_q, p->len_kv, 0, 0, p->keys.offset};
+    const key_range live = live_range(p, &m, i);
     return end ? live.end : live.first;
 }
 
@@ -97,7 +98,7 @@ static double visible_pairs(const clattn_attention_options *options, const clatt
     const attention_params p = {
         .len_q = s->len_q,
         .len_kv = s->len_kv,
-        .mask = key_mask_of(options->causal, options->offset),
+        .keys = {.offset = options->offset, .left = -1, .right = options->causal ? 0 : -1},
     };
     if (p.len_q == 0) return 0;
     return (double)s->batch * (double)s->heads_q * (sum_of_bounds(&p, true) - sum_of_bounds(&p, false));
@@ -156,7 +157,8 @@ static attention_params make_params(const clattn_attention_options *options, con
         .heads_kv = o->k.view.size[1],
         .len_q = o->q.view.size[2],
         .len_kv = o->k.view.size[2],
-        .mask = key_mask_of(options->causal, options->offset),
+        .keys = {.offset = options->offset, .left = -1, .right = options->causal ? 0 : -1},
+        .dtype = DTYPE_F32,
         .head_dim = (i32)o->q.view.size[3],
         .value_dim = (i32)o->v.view.size[3],
         .scale = (float)options->scale,
@@ -189,7 +191,7 @@ static clattn_status emit_staged(clattn_plan *plan, const clattn__params *params
     if (status == CLATTN_OK)
         status = stage(plan, CLATTN__ROLE_SCORES, *params, &scores, &scores,
                        (clattn__place[]){o->q.place, o->k.place, scores.place});
-    if (status == CLATTN_OK && mask_hides(&a->mask)) {
+    if (status == CLATTN_OK && (a->keys.left >= 0 || a->keys.right >= 0)) {
         status = stage(plan, CLATTN__ROLE_MASK, *params, &scores, &weights, (clattn__place[]){scores.place, weights.place});
         scores = weights;
     }

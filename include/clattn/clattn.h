@@ -7,14 +7,26 @@
  *
  * 1. What is computed
  *
- *      out[b,h,i,:] = sum over live j of  softmax_j(scale * <q[b,h,i,:], k[b,g,j,:]>) * v[b,g,j,:]
+ *      out[b,h,i,:] = sum over live j of  softmax_j(score[b,h,i,j]) * v[b,g,j,:]          g = h / (heads_q / heads_kv)
  *
- *    with g = h / (heads_q / heads_kv). A key j is live for query i when no mask removes it; `causal` keeps the keys
- *    j <= i + offset, where the alignment names the offset (see clattn_align). A masked key never reaches a result, not
- *    even as 0 * NaN. A row without a live key gives out = 0, weights = 0, lse = -infinity. A score of -infinity weighs 0.
- *    A live NaN or +infinity score makes its own row NaN and no other; a row whose live scores are all -infinity is like one
- *    without a live key. A live key's NaN or infinite value makes its element of out NaN even where the weight is 0.
- *    Zero-length dimensions are legal; without elements in head_dim every score is 0.
+ *      raw            scale * <q[b,h,i,:], k[b,g,j,:]>
+ *      after softcap  softcap * tanh(raw / softcap)                                                  where there is a softcap
+ *      after bias     + bias[b,h,i,j] - slope[h] * |j - position(i)|                     where there is a bias, where there is ALiBi
+ *      score          -infinity where key j is masked for query i
+ *
+ *    A key is live for a query when nothing masks it: the batch member's length, causality (keys past the query's position), a
+ *    window around that position, the boolean mask, or a bias of -infinity. position(i) = i + offset, and the alignment names the
+ *    offset (see clattn_align).
+ *
+ *    A masked key never reaches a result, not even as 0 * NaN. A row without a live key gives out = 0, weights = 0,
+ *    lse = -infinity. A score of -infinity weighs 0. A live NaN or +infinity score makes its own row NaN and no other; a row whose
+ *    live scores are all -infinity is like one without a live key. A live key's NaN or infinite value makes its element of out
+ *    NaN even where the weight is 0. A sink is one more logit of its head's rows, with the value 0: it adds to the softmax's
+ *    denominator and to lse; a row without a live key then has out = 0 and lse = the sink.
+ *    Zero-length dimensions are legal; without elements in head_dim every raw score is 0.
+ *
+ *    Elements are f32, f16, bf16 or f64; q, k, v and out are of one type. Sums are f32 whatever the storage, and f64 for f64 (on
+ *    the native and the reference device).
  *
  * 2. How it is used
  *
@@ -139,6 +151,12 @@ CLATTN_API const char *clattn_status_name(clattn_status status);
 typedef enum clattn_dtype {
     CLATTN_ABSENT = 0, /* no tensor here: what a zero-initialised clattn_tensor says */
     CLATTN_F32 = 1,
+    CLATTN_F16 = 2,  /* IEEE binary16 */
+    CLATTN_BF16 = 3, /* the upper half of an f32 */
+    CLATTN_F64 = 4,
+    CLATTN_BOOL = 5, /* a byte: 0 is false, all else true */
+    CLATTN_I32 = 6,
+    CLATTN_I64 = 7,
 } clattn_dtype;
 
 /* A view (batch, heads, len, dim) of memory that a run binds later. Strides count elements and may be any layout's:
@@ -187,7 +205,23 @@ CLATTN_API clattn_tensor clattn_tensor_transposed(clattn_tensor tensor);
     T(H_0, "h_0")                                                                                                        \
     T(C_0, "c_0")                                                                                                        \
     T(H_N, "h_n")                                                                                                        \
-    T(C_N, "c_n")
+    T(C_N, "c_n")                                                                                                        \
+    T(MASK, "mask")                                                                                                      \
+    T(SCORE_BIAS, "score_bias")                                                                                          \
+    T(ALIBI_SLOPES, "alibi_slopes")                                                                                      \
+    T(SINKS, "sinks")                                                                                                    \
+    T(KV_LENGTHS, "kv_lengths")                                                                                          \
+    T(Q_OFFSETS, "q_offsets")                                                                                            \
+    T(KV_OFFSETS, "kv_offsets")                                                                                          \
+    T(PAST_K, "past_k")                                                                                                  \
+    T(PAST_V, "past_v")                                                                                                  \
+    T(PAST_LENGTHS, "past_lengths")                                                                                      \
+    T(PRESENT_K, "present_k")                                                                                            \
+    T(PRESENT_V, "present_v")                                                                                            \
+    T(ROTARY_COS, "rotary_cos")                                                                                          \
+    T(ROTARY_SIN, "rotary_sin")                                                                                          \
+    T(OUT_PARTS, "out_parts")                                                                                            \
+    T(LSE_PARTS, "lse_parts")
 
 typedef enum clattn_tensor_id {
 #define CLATTN_X(id, name) CLATTN_TENSOR_##id,
@@ -290,37 +324,105 @@ CLATTN_API clattn_status clattn_context_device(clattn_context *context, clattn_d
 /* ------------------------------------------------------------------------------------------------------------------ */
 /* Descriptors                                                                                                        */
 
-/* The absolute position of query i is i + offset. */
+/* The absolute position of query i is i + offset. It matters to causal, to windows and to ALiBi, and is refused without any. The
+ * lengths are those of the batch member where members differ. */
 typedef enum clattn_align {
     CLATTN_ALIGN_TOP_LEFT = 0,     /* offset = 0                (PyTorch's is_causal) */
-    CLATTN_ALIGN_BOTTOM_RIGHT = 1, /* offset = len_kv - len_q   (FlashAttention) */
-    CLATTN_ALIGN_PAST = 2,         /* offset = past_len         (ONNX with a cache) */
+    CLATTN_ALIGN_BOTTOM_RIGHT = 1, /* offset = len_kv - len_q   (FlashAttention; ONNX with nonpad_kv_seqlen) */
+    CLATTN_ALIGN_PAST = 2,         /* offset = the keys before the new ones: the cache's, or past_len   (ONNX with a cache) */
     CLATTN_ALIGN_OFFSET = 3,       /* offset = offset */
 } clattn_align;
 
-/* Which softmax, for every operator that attends. Without a size of its own: see "ABI". */
+/* What the matrix of scores holds: see "What is computed". Its last form is the tensor weights. */
+typedef enum clattn_scores_form {
+    CLATTN_SCORES_RAW = 0,
+    CLATTN_SCORES_SOFTCAP = 1, /* after softcap */
+    CLATTN_SCORES_BIAS = 2,    /* after bias, -infinity where masked */
+} clattn_scores_form;
+
+/* Which softmax, for every operator that attends. Without a size of its own: see "ABI". Tensors here are inputs that a run binds
+ * like the others, each optional:
+ *   mask          BOOL, true: attend             both broadcast to (batch, heads_q, len_q, len_kv) by a size of 1 or by a stride
+ *   score_bias    F32, or q's type, added        of 0; len_kv may be less, and keys past it are masked
+ *   kv_lengths    I32 or I64 (batch, 1, 1, 1)    keys of each batch member; what k and v hold past them is not read
+ *   alibi_slopes  F32 (batch or 1, heads_q, 1, 1)
+ *   sinks         F32 (batch or 1, heads_q, 1, 1)                                             (Xiao et al. 2023; one logit a head)
+ */
 typedef struct clattn_attention_options {
     int has_scale; /* 0: scale = 1 / sqrt(head_dim) */
     int causal;    /* 1: keep keys <= position */
     double scale;
     clattn_align align;
-    int64_t past_len; /* for CLATTN_ALIGN_PAST: 0 to 2^61 */
+    int has_window;   /* 1: keep keys from position - window_left to position + window_right, both inclusive */
+    int64_t past_len; /* for CLATTN_ALIGN_PAST without a cache: 0 to 2^61 */
     int64_t offset;   /* for CLATTN_ALIGN_OFFSET: -2^61 to 2^61 */
+    int64_t window_left, window_right; /* 0 to 2^61; -1: unbounded */
+    double softcap;                    /* 0: none */
+    int alibi; /* 1: the standard slopes, 2^(-8 (h + 1) / heads) where heads is a power of two  (Press et al. 2022) */
+    clattn_scores_form scores_form;
+    clattn_tensor mask, score_bias, alibi_slopes, sinks, kv_lengths;
 } clattn_attention_options;
 
-/* softmax(scale * Q K^T) V. Shapes:
+/* Rotary position embedding (Su et al. 2021): which elements of a head make a pair. */
+typedef enum clattn_rotary {
+    CLATTN_ROTARY_NONE = 0,
+    CLATTN_ROTARY_HALF = 1,        /* d and d + rotary_dim / 2   (GPT-NeoX, Llama) */
+    CLATTN_ROTARY_INTERLEAVED = 2, /* 2 d and 2 d + 1            (GPT-J) */
+} clattn_rotary;
+
+/* Attention. Shapes:
  *   q       (batch, heads_q, len_q, head_dim)      k (batch, heads_kv, len_kv, head_dim)
  *   v       (batch, heads_kv, len_kv, value_dim)   out (batch, heads_q, len_q, value_dim)
- *   lse     (batch, heads_q, len_q, 1)             optional: natural log of the row's sum of exp(score)
- *   scores  (batch, heads_q, len_q, len_kv)        optional: scale * Q K^T before any mask
- *   weights (batch, heads_q, len_q, len_kv)        optional: the softmax
- * Sources: Vaswani et al. 2017, eq. 1; the fused algorithm: Dao 2023 (FlashAttention-2), algorithm 1. */
+ *   lse     (batch, heads_q, len_q, 1)             optional, F32: natural log of the row's sum of exp(score)
+ *   scores  (batch, heads_q, len_q, len_kv)        optional, in options.scores_form; F32 or q's type
+ *   weights (batch, heads_q, len_q, len_kv)        optional: the softmax; F32 or q's type
+ *
+ * A cache of keys and values. k and v are then the new ones, and attention is over all, len_kv of them:
+ *   past_k, past_v        (batch, heads_kv, past, dim)    len_kv = past + new. Where they are given, present_k and present_v
+ *                                                         (batch, heads_kv, past + new, dim) are outputs, optional: past, then new
+ *   past_lengths          I32 or I64 (batch, 1, 1, 1)     instead of past_k and past_v: appends in place. present_k and present_v
+ *                         are then the caller's cache (batch, heads_kv, capacity, dim), with room for capacity keys, of which
+ *                         member b has past_lengths[b] already; the new ones are written after those, and the keys of member b
+ *                         are past_lengths[b] + new. len_kv = capacity in the shapes of mask, bias, scores and weights
+ *
+ * Rotary embedding: rotary_cos and rotary_sin, F32 (1 or batch, 1, positions, rotary_dim / 2), rotate the first rotary_dim elements
+ * of each head of q, of k, but not of past_k: query i and new key i stand at position i + the number of past keys (of the cache, else
+ * past_len). present_k holds rotated keys. Positions past the table are refused, or where only the device knows them, take its
+ * last row.
+ *
+ * A ragged batch: q_offsets and kv_offsets, I32 or I64 (1, 1, 1, members + 1), ascending from 0. q, out and lse are then
+ * (1, heads_q, all queries, .), k and v (1, heads_kv, all keys, .), and member b has the queries q_offsets[b] to q_offsets[b + 1] - 1
+ * and the keys likewise; a member may have none of either. Not together with a cache, rotary, kv_lengths, mask, score_bias, scores
+ * or weights.
+ *
+ * Integers in host memory are checked when a plan runs; those in a device's memory are clamped to what the views hold.
+ * Sources: Vaswani et al. 2017, eq. 1; the fused algorithm: Dao 2023 (FlashAttention-2), algorithm 1; split over keys: Dao et al.
+ * 2023 (Flash-Decoding). */
 typedef struct clattn_attention_desc {
     size_t struct_size;
     clattn_tensor q, k, v, out;
     clattn_tensor lse, scores, weights;
+    clattn_tensor past_k, past_v, past_lengths, present_k, present_v;
+    clattn_tensor rotary_cos, rotary_sin;
+    clattn_tensor q_offsets, kv_offsets;
+    clattn_rotary rotary;
+    uint32_t reserved; /* 0 */
     clattn_attention_options options;
 } clattn_attention_desc;
+
+/* The whole of attention from partial results over disjoint sets of keys, as chunked and distributed attention make them:
+ *   lse = log(sum over parts of exp(lse_part) [+ exp(sink)])        out = sum over parts of exp(lse_part - lse) * out_part
+ *   out_parts (parts * batch, heads, len, value_dim)   lse_parts F32 (parts * batch, heads, len, 1): part p of member b is
+ *                                                      member p * batch + b
+ *   sinks     F32 (batch or 1, heads, 1, 1) optional: enters here, not in the parts
+ *   out       (batch, heads, len, value_dim)           lse F32 (batch, heads, len, 1) optional
+ * out_parts and out may differ in type. A part without keys has lse -infinity, and its out_part is not read. Without any part out
+ * is 0, and lse -infinity or the sink. Source: Dao et al. 2023 (Flash-Decoding); Liu et al. 2023 (Ring Attention). */
+typedef struct clattn_merge_desc {
+    size_t struct_size;
+    clattn_tensor out_parts, lse_parts, sinks;
+    clattn_tensor out, lse;
+} clattn_merge_desc;
 
 /* Q = X W_q + b_q, K = X' W_k + b_k, V = X' W_v + b_v, where X' is x_kv if present, else x.
  *   x (batch, 1, len_q, d_in)   x_kv (batch, 1, len_kv, d_kv) optional   w_q (1, 1, d_in, heads_q * head_dim)
@@ -375,6 +477,7 @@ typedef struct clattn_recurrence_desc {
 } clattn_recurrence_desc;
 
 #define CLATTN_ATTENTION_DESC_INIT CLATTN__INIT(clattn_attention_desc)
+#define CLATTN_MERGE_DESC_INIT CLATTN__INIT(clattn_merge_desc)
 #define CLATTN_PROJECT_QKV_DESC_INIT CLATTN__INIT(clattn_project_qkv_desc)
 #define CLATTN_MHA_DESC_INIT CLATTN__INIT(clattn_mha_desc)
 #define CLATTN_RECURRENCE_DESC_INIT CLATTN__INIT(clattn_recurrence_desc)
@@ -386,9 +489,10 @@ typedef struct clattn_plan clattn_plan;
 
 /* How attention is computed: attention and mha alone. */
 typedef enum clattn_algorithm {
-    CLATTN_ALGORITHM_AUTO = 0,   /* fused, unless scores or weights are asked for */
+    CLATTN_ALGORITHM_AUTO = 0,   /* fused or split, unless scores or weights are asked for */
     CLATTN_ALGORITHM_STAGED = 1, /* scores, mask, softmax, weighted values: O(len_q * len_kv) memory, each stage to see */
     CLATTN_ALGORITHM_FUSED = 2,  /* online softmax, O(len) memory */
+    CLATTN_ALGORITHM_SPLIT = 3,  /* fused over parts of the keys, then a merge: for few queries and many keys */
 } clattn_algorithm;
 
 /* How a recurrence goes from step to step: recurrence alone. */
@@ -404,6 +508,8 @@ typedef struct clattn_plan_options {
     size_t struct_size;
     clattn_algorithm algorithm;
     clattn_recurrence_form recurrence;
+    int require_fused; /* 1: fail (UNSUPPORTED) rather than hold a matrix of scores, as staged does */
+    uint32_t reserved; /* 0 */
 } clattn_plan_options;
 
 #define CLATTN_PLAN_OPTIONS_INIT CLATTN__INIT(clattn_plan_options)
@@ -413,6 +519,8 @@ typedef struct clattn_plan_options {
  * Errors: ARGUMENT, SHAPE, HEADS, OVERFLOW, ALIAS (an output that overlaps itself), UNSUPPORTED, BUILD, OPENCL, MEMORY. */
 CLATTN_API clattn_status clattn_plan_create_attention(clattn_context *, const clattn_attention_desc *,
                                                       const clattn_plan_options *options, clattn_plan **plan);
+CLATTN_API clattn_status clattn_plan_create_merge(clattn_context *, const clattn_merge_desc *, const clattn_plan_options *options,
+                                                  clattn_plan **plan);
 CLATTN_API clattn_status clattn_plan_create_project_qkv(clattn_context *, const clattn_project_qkv_desc *,
                                                         const clattn_plan_options *options, clattn_plan **plan);
 CLATTN_API clattn_status clattn_plan_create_mha(clattn_context *, const clattn_mha_desc *, const clattn_plan_options *options,
@@ -426,6 +534,7 @@ CLATTN_API void clattn_plan_destroy(clattn_plan *plan);
  * compiled, nothing allocated on the device. */
 CLATTN_API clattn_status clattn_supports_attention(clattn_context *, const clattn_attention_desc *,
                                                    const clattn_plan_options *options);
+CLATTN_API clattn_status clattn_supports_merge(clattn_context *, const clattn_merge_desc *, const clattn_plan_options *options);
 CLATTN_API clattn_status clattn_supports_project_qkv(clattn_context *, const clattn_project_qkv_desc *,
                                                      const clattn_plan_options *options);
 CLATTN_API clattn_status clattn_supports_mha(clattn_context *, const clattn_mha_desc *, const clattn_plan_options *options);
@@ -434,8 +543,8 @@ CLATTN_API clattn_status clattn_supports_recurrence(clattn_context *, const clat
 
 typedef struct clattn_plan_info {
     size_t struct_size;
-    const char *op;        /* "attention", "project_qkv", "mha", "rnn", "lstm"; the texts live as long as the plan */
-    const char *algorithm; /* "fused", "staged", "project", "loop", "persistent", "reference" */
+    const char *op;        /* "attention", "merge", "project_qkv", "mha", "rnn", "lstm"; the texts live as long as the plan */
+    const char *algorithm; /* "fused", "split", "staged", "merge", "project", "loop", "persistent", "reference" */
     const char *row;       /* the kernel rows that run, in order, joined by "+" */
     const char *device;    /* "native", "opencl:0:0", ... */
     size_t workspace_bytes;
@@ -482,6 +591,8 @@ CLATTN_API clattn_status clattn_attention_f32(clattn_context *context, int64_t b
 /* Plan, run and destroy for any descriptor; options may be NULL. */
 CLATTN_API clattn_status clattn_attention(clattn_context *, const clattn_attention_desc *, const clattn_plan_options *options,
                                           const clattn_arg *args, size_t count);
+CLATTN_API clattn_status clattn_merge(clattn_context *, const clattn_merge_desc *, const clattn_plan_options *options,
+                                      const clattn_arg *args, size_t count);
 CLATTN_API clattn_status clattn_project_qkv(clattn_context *, const clattn_project_qkv_desc *,
                                             const clattn_plan_options *options, const clattn_arg *args, size_t count);
 CLATTN_API clattn_status clattn_mha(clattn_context *, const clattn_mha_desc *, const clattn_plan_options *options,

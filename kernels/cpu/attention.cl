@@ -43,9 +43,10 @@ typedef struct block {
     int partial;                            /* whether some lane looks at fewer */
 } block;
 
-INLINE void block_load(block *blk, float *qt, __global const float *q, const attention_params *p, i64 first) {
+INLINE void block_load(block *blk, float *qt, __global const float *q, const attention_params *p, const member *m,
+                       i64 first) {
     for (int lane = 0; lane < LANES; lane++) {
-        i64 i = first + lane < p->len_q ? first + lane : p->len_q - 1;
+        i64 i = first + lane < m->len_q ? first + lane : m->len_q - 1;
         __global const float *row = q + i * p->q.l;
         for (int d = 0; d < p->head_dim; d++) qt[d * LANES + lane] = row[d * p->q.d] * (p->scale * LOG2_E);
     }
@@ -56,16 +57,16 @@ INLINE void block_load(block *blk, float *qt, __global const float *q, const att
 }
 
 /* Which keys of the tile from `start` the lanes look at. */
-INLINE void block_mask(block *blk, const attention_params *p, i64 b, i64 first, i64 start) {
-    key_range any = range_in_tile(live_for_any(p, b, first, LANES), start, TILE_KV), all = live_for_all(p, b, first, LANES);
+INLINE void block_mask(block *blk, const attention_params *p, const member *m, i64 first, i64 start) {
+    key_range any = range_in_tile(live_for_any(p, m, first, LANES), start, TILE_KV), all = live_for_all(p, m, first, LANES);
     blk->start = start + any.first;
     blk->keys = (int)(any.end - any.first);
     blk->partial = all.first > blk->start || all.end < blk->start + blk->keys;
     if (!blk->partial) return;
-    i64 last = last_query(p, first, LANES);
+    i64 last = last_query(m, first, LANES);
     i32 firsts[LANES], ends[LANES];
     for (int lane = 0; lane < LANES; lane++) {
-        key_range live = live_range(p, b, first + lane < last ? first + lane : last);
+        key_range live = live_range(p, m, first + lane < last ? first + lane : last);
         live = range_in_tile(live, blk->start, blk->keys);
         firsts[lane] = (i32)live.first;
         ends[lane] = (i32)live.end;
@@ -166,13 +167,13 @@ INLINE void block_values(const block *blk, __global const float *v, const attent
 
 /* Divide by the sums. A sum of 0 is that of a row without a finite score, all of whose weights are 0. */
 INLINE void block_store(const block *blk, const float *ot, __global float *out, __global float *lse, const attention_params *p,
-                        i64 first) {
+                        const member *m, i64 first) {
     float row_max[LANES], row_sum[LANES];
     UNROLL for (int v = 0; v < VECTORS; v++) {
         vec_store(blk->row_max[v], row_max + v * VECTOR_WIDTH);
         vec_store(blk->row_sum[v], row_sum + v * VECTOR_WIDTH);
     }
-    for (int lane = 0; lane < LANES && first + lane < p->len_q; lane++) {
+    for (int lane = 0; lane < LANES && first + lane < m->len_q; lane++) {
         __global float *row = out + (first + lane) * p->out.l;
         float factor = row_sum[lane] == 0.0f ? 1.0f : 1.0f / row_sum[lane];
         for (int d = 0; d < p->value_dim; d++) row[d * p->out.d] = ot[d * LANES + lane] * factor;
@@ -182,38 +183,44 @@ INLINE void block_store(const block *blk, const float *ot, __global float *out, 
 
 /* The queries from `first` on, TILE_Q at most, of one head of batch member b. */
 INLINE void attend(__global const float *q, __global const float *k, __global const float *v, __global float *out,
-                   __global float *lse, const attention_params *p, i64 b, i64 first) {
+                   __global float *lse, const attention_params *p, const member *m, i64 first) {
     vec qt_memory[TILE_Q / VECTOR_WIDTH * HEAD_DIM_MAX], ot_memory[TILE_Q / VECTOR_WIDTH * VALUE_DIM_MAX];
     vec s_memory[TILE_KV * VECTORS];
     float *qt = (float *)qt_memory, *ot = (float *)ot_memory, *s = (float *)s_memory;
     block blocks[BLOCKS];
-    i64 queries = p->len_q - first < TILE_Q ? p->len_q - first : TILE_Q;
+    i64 queries = m->len_q - first < TILE_Q ? m->len_q - first : TILE_Q;
     int count = (int)((queries + LANES - 1) / LANES);
 
-    for (int n = 0; n < count; n++) block_load(&blocks[n], qt + n * LANES * p->head_dim, q, p, first + n * LANES);
+    for (int n = 0; n < count; n++) block_load(&blocks[n], qt + n * LANES * p->head_dim, q, p, m, first + n * LANES);
     for (int n = 0; n < count * LANES * p->value_dim; n += VECTOR_WIDTH) vec_store(vec_splat(0.0f), ot + n);
-    key_range live = live_for_any(p, b, first, queries);
+    key_range live = live_for_any(p, m, first, queries);
     for (i64 start = live.first / TILE_KV * TILE_KV; start < live.end; start += TILE_KV) {
         for (int n = 0; n < count; n++) {
             block *blk = &blocks[n];
-            block_mask(blk, p, b, first + n * LANES, start);
+            block_mask(blk, p, m, first + n * LANES, start);
             if (blk->keys == 0) continue;
             block_scores(blk, k + blk->start * p->k.l, p, qt + n * LANES * p->head_dim, s);
             block_weights(blk, s);
             block_values(blk, v + blk->start * p->v.l, p, s, ot + n * LANES * p->value_dim);
         }
     }
-    for (int n = 0; n < count; n++) block_store(&blocks[n], ot + n * LANES * p->value_dim, out, lse, p, first + n * LANES);
+    for (int n = 0; n < count; n++) block_store(&blocks[n], ot + n * LANES * p->value_dim, out, lse, p, m, first + n * LANES);
 }
 
 __kernel GROUP_OF_ONE void attention(__global const float *restrict q, __global const float *restrict k,
                                      __global const float *restrict v, __global float *restrict out,
-                                     __global float *restrict lse, attention_params p) {
+                                     __global float *restrict lse, INT_BUFFER kv_lengths, INT_BUFFER q_offsets,
+                                     INT_BUFFER kv_offsets, __global const uchar *mask, __global const void *bias,
+                                     __global const float *slopes, __global const float *sinks, attention_params p) {
     q += p.base[0], k += p.base[1], v += p.base[2], out += p.base[3], lse += p.base[4];
-    i64 tiles = (p.len_q + TILE_Q - 1) / TILE_Q;
+    kv_lengths += p.base[5], q_offsets += p.base[6], kv_offsets += p.base[7];
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
-        i64 b = group / tiles / p.heads_q, h = group / tiles % p.heads_q, g = h / (p.heads_q / p.heads_kv);
-        attend(q + b * p.q.b + h * p.q.h, k + b * p.k.b + g * p.k.h, v + b * p.v.b + g * p.v.h, out + b * p.out.b + h * p.out.h,
-               lse + b * p.lse.b + h * p.lse.h, &p, b, group % tiles * TILE_Q);
+        const query_tile at = query_tile_at(&p, q_offsets, TILE_Q, group);
+        const member m = member_of(&p, kv_lengths, q_offsets, kv_offsets, at.b);
+        const i64 q_b = p.q_offsets.present ? 0 : at.b, kv_b = p.kv_offsets.present ? 0 : at.b;
+        if (at.tile * TILE_Q >= m.len_q) continue;
+        attend(q + q_b * p.q.b + at.h * p.q.h + m.q_first * p.q.l, k + kv_b * p.k.b + at.g * p.k.h + m.kv_first * p.k.l,
+               v + kv_b * p.v.b + at.g * p.v.h + m.kv_first * p.v.l, out + q_b * p.out.b + at.h * p.out.h + m.q_first * p.out.l,
+               lse + q_b * p.lse.b + at.h * p.lse.h + m.q_first * p.lse.l, &p, &m, at.tile * TILE_Q);
     }
 }

@@ -42,6 +42,9 @@ typedef JOIN(int, VECTOR_WIDTH) ivec;
 
 #include <math.h>
 
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 #endif

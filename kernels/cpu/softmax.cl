@@ -50,15 +50,16 @@ INLINE float softmax_row(__global const float *from, i64 from_step, __global flo
 }
 
 __kernel GROUP_OF_ONE void softmax(__global const float *scores, __global float *weights, __global float *lse,
-                                   attention_params p) {
-    scores += p.base[0], weights += p.base[1], lse += p.base[2];
+                                   INT_BUFFER kv_lengths, __global const float *sinks, attention_params p) {
+    scores += p.base[0], weights += p.base[1], lse += p.base[2], kv_lengths += p.base[3];
     i64 tiles = (p.len_q + TILE_M - 1) / TILE_M;
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         i64 b = group / tiles / p.heads_q, h = group / tiles % p.heads_q, first = group % tiles * TILE_M;
         i64 end = first + TILE_M < p.len_q ? first + TILE_M : p.len_q;
+        const member m = member_of(&p, kv_lengths, kv_lengths, kv_lengths, b);
         for (i64 i = first; i < end; i++) {
             __global float *row = weights + b * p.weights.b + h * p.weights.h + i * p.weights.l;
-            key_range live = live_range(&p, b, i);
+            key_range live = live_range(&p, &m, i);
             float sum = softmax_row(scores + b * p.scores.b + h * p.scores.h + i * p.scores.l, p.scores.d, row, p.weights.d, live);
             for (i64 j = 0; j < live.first; j++) row[j * p.weights.d] = 0.0f;
             for (i64 j = live.end; j < p.len_kv; j++) row[j * p.weights.d] = 0.0f;

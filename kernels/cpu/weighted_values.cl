@@ -17,47 +17,49 @@ INLINE void multiply_row(float *c, __global const float *a, i64 a_step, const fl
 }
 
 /* The panel holds the keys from `start` on. */
-INLINE void multiply_tile(float *c, __global const float *weights, const attention_params *p, i64 b, i64 first, int rows,
+INLINE void multiply_tile(float *c, __global const float *weights, const attention_params *p, const member *m, i64 first, int rows,
                           const float *panel, i64 start) {
     i64 a_row = p->weights.l, a_step = p->weights.d;
     for (int r = 0; r < rows; r += ROWS) {
         int block = rows - r < ROWS ? rows - r : ROWS;
-        key_range any = range_in_tile(live_for_any(p, b, first + r, block), start, TILE_K);
-        key_range all = range_in_tile(live_for_all(p, b, first + r, block), start, TILE_K);
+        key_range any = range_in_tile(live_for_any(p, m, first + r, block), start, TILE_K);
+        key_range all = range_in_tile(live_for_all(p, m, first + r, block), start, TILE_K);
         if (all.end < all.first) all.end = all.first;
         for (int n = r; n < r + block && any.first < all.first; n++) {
-            key_range live = range_in_tile(live_range(p, b, first + n), start, all.first);
+            key_range live = range_in_tile(live_range(p, m, first + n), start, all.first);
             multiply_row(c + n * LANES, weights + n * a_row, a_step, panel, live.first, live.end);
         }
         if (all.first < all.end)
             tile_multiply_rows(block, c + r * LANES, weights + r * a_row + all.first * a_step, a_row, a_step,
                                panel + all.first * LANES, all.end - all.first);
         for (int n = r; n < r + block && all.end < any.end; n++) {
-            key_range live = range_in_tile(live_range(p, b, first + n), start + all.end, TILE_K - all.end);
+            key_range live = range_in_tile(live_range(p, m, first + n), start + all.end, TILE_K - all.end);
             multiply_row(c + n * LANES, weights + n * a_row, a_step, panel, all.end + live.first, all.end + live.end);
         }
     }
 }
 
 __kernel GROUP_OF_ONE void weighted_values(__global const float *weights, __global const float *v, __global float *out,
+                                           INT_BUFFER kv_lengths, __global const uchar *mask, __global const void *bias,
                                            attention_params p) {
     vec panel_memory[TILE_K * VECTORS], c_memory[TILE_M * VECTORS];
     float *panel = (float *)panel_memory, *c = (float *)c_memory;
-    weights += p.base[0], v += p.base[1], out += p.base[2];
+    weights += p.base[0], v += p.base[1], out += p.base[2], kv_lengths += p.base[3];
     i64 dim_tiles = ((i64)p.value_dim + TILE_N - 1) / TILE_N, query_tiles = (p.len_q + TILE_M - 1) / TILE_M;
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         i64 d = group % dim_tiles * TILE_N, i = group / dim_tiles % query_tiles * TILE_M, bh = group / dim_tiles / query_tiles;
         i64 b = bh / p.heads_q, h = bh % p.heads_q, g = h / (p.heads_q / p.heads_kv);
         i64 end = d + TILE_N < p.value_dim ? d + TILE_N : p.value_dim;
         int rows = (int)(p.len_q - i < TILE_M ? p.len_q - i : TILE_M);
-        key_range live = live_for_any(&p, b, i, rows);
+        const member m = member_of(&p, kv_lengths, kv_lengths, kv_lengths, b);
+        key_range live = live_for_any(&p, &m, i, rows);
         for (; d < end; d += LANES) {
             int lanes = (int)(end - d < LANES ? end - d : LANES);
             tile_clear(c, rows);
             for (i64 j = live.first / TILE_K * TILE_K; j < live.end; j += TILE_K) {
                 int depth = (int)(live.end - j < TILE_K ? live.end - j : TILE_K);
                 panel_pack(panel, v + b * p.v.b + g * p.v.h + j * p.v.l + d * p.v.d, p.v.l, p.v.d, depth, lanes);
-                multiply_tile(c, weights + b * p.weights.b + h * p.weights.h + i * p.weights.l + j * p.weights.d, &p, b, i,
+                multiply_tile(c, weights + b * p.weights.b + h * p.weights.h + i * p.weights.l + j * p.weights.d, &p, &m, i,
                               rows, panel, j);
             }
             __global float *row = out + b * p.out.b + h * p.out.h + i * p.out.l + d * p.out.d;
