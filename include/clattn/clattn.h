@@ -207,7 +207,6 @@ CLATTN_API clattn_tensor clattn_tensor_transposed(clattn_tensor tensor);
     T(H_N, "h_n")                                                                                                        \
     T(C_N, "c_n")                                                                                                        \
     T(MASK, "mask")                                                                                                      \
-    T(SCORE_BIAS, "score_bias")                                                                                          \
     T(ALIBI_SLOPES, "alibi_slopes")                                                                                      \
     T(SINKS, "sinks")                                                                                                    \
     T(KV_LENGTHS, "kv_lengths")                                                                                          \
@@ -343,7 +342,7 @@ typedef enum clattn_scores_form {
 /* Which softmax, for every operator that attends. Without a size of its own: see "ABI". Tensors here are inputs that a run binds
  * like the others, each optional:
  *   mask          BOOL, true: attend             both broadcast to (batch, heads_q, len_q, len_kv) by a size of 1 or by a stride
- *   score_bias    F32, or q's type, added        of 0; len_kv may be less, and keys past it are masked
+ *   bias          F32, or q's type, added        of 0; len_kv may be less, and keys past it are masked
  *   kv_lengths    I32 or I64 (batch, 1, 1, 1)    keys of each batch member; what k and v hold past them is not read
  *   alibi_slopes  F32 (batch or 1, heads_q, 1, 1)
  *   sinks         F32 (batch or 1, heads_q, 1, 1)                                             (Xiao et al. 2023; one logit a head)
@@ -360,7 +359,7 @@ typedef struct clattn_attention_options {
     double softcap;                    /* 0: none */
     int alibi; /* 1: the standard slopes, 2^(-8 (h + 1) / heads) where heads is a power of two  (Press et al. 2022) */
     clattn_scores_form scores_form;
-    clattn_tensor mask, score_bias, alibi_slopes, sinks, kv_lengths;
+    clattn_tensor mask, bias, alibi_slopes, sinks, kv_lengths;
 } clattn_attention_options;
 
 /* Rotary position embedding (Su et al. 2021): which elements of a head make a pair. */
@@ -392,7 +391,7 @@ typedef enum clattn_rotary {
  *
  * A ragged batch: q_offsets and kv_offsets, I32 or I64 (1, 1, 1, members + 1), ascending from 0. q, out and lse are then
  * (1, heads_q, all queries, .), k and v (1, heads_kv, all keys, .), and member b has the queries q_offsets[b] to q_offsets[b + 1] - 1
- * and the keys likewise; a member may have none of either. Not together with a cache, rotary, kv_lengths, mask, score_bias, scores
+ * and the keys likewise; a member may have none of either. Not together with a cache, rotary, kv_lengths, mask, bias, scores
  * or weights.
  *
  * Integers in host memory are checked when a plan runs; those in a device's memory are clamped to what the views hold.
