@@ -7,7 +7,7 @@
  * group = (b * heads + h) * ceil(len / TILE_M) + tile of TILE_M rows. A row takes its parts in order, so that its result depends
  * on nothing else. A part whose lse is -infinity is not read; a NaN lse makes the row NaN. Source: Dao et al. 2023
  * (Flash-Decoding).
- * The weights of VECTOR_WIDTH parts are exponentials of one vector. Elements pass CHUNK at a time through private memory,
+ * The weights of WIDTH parts are exponentials of one vector. Elements pass CHUNK at a time through private memory,
  * 2 * CHUNK floats; where a type is f64, one by one in f64.
  */
 #include "../mask.h"
@@ -26,20 +26,20 @@ typedef struct parts {
 } parts;
 
 /* The lse of the parts from `first` on, and their weights not yet divided; -infinity and 0 beyond the last. */
-INLINE void weigh(const parts *row, i64 first, float lse[VECTOR_WIDTH], float weights[VECTOR_WIDTH]) {
-    for (int n = 0; n < VECTOR_WIDTH; n++) lse[n] = first + n < row->count ? row->lse[(first + n) * row->step] : -INFINITY;
+INLINE void weigh(const parts *row, i64 first, float lse[WIDTH], float weights[WIDTH]) {
+    for (int n = 0; n < WIDTH; n++) lse[n] = first + n < row->count ? row->lse[(first + n) * row->step] : -INFINITY;
     vec_store(vec_exp(vec_load(lse) - row->shift), weights);
 }
 
 /* A NaN need not be the maximum: exp(NaN - maximum) is NaN, and so is the sum. */
 INLINE parts parts_of(__global const float *lse, const merge_params *p, float sink) {
     parts row = {lse, p->parts, p->lse_part, 0.0f, 0.0f};
-    float lanes[VECTOR_WIDTH], weights[VECTOR_WIDTH], top = sink;
+    float lanes[WIDTH], weights[WIDTH], top = sink;
     for (i64 n = 0; n < row.count; n++) top = lse[n * row.step] > top ? lse[n * row.step] : top;
     row.shift = top > -INFINITY ? top : 0.0f;
-    for (i64 first = 0; first < row.count; first += VECTOR_WIDTH) {
+    for (i64 first = 0; first < row.count; first += WIDTH) {
         weigh(&row, first, lanes, weights);
-        for (int n = 0; n < VECTOR_WIDTH; n++) row.sum += weights[n];
+        for (int n = 0; n < WIDTH; n++) row.sum += weights[n];
     }
     vec_store(vec_exp(vec_splat(sink - row.shift)), weights);
     row.sum += weights[0];
@@ -49,12 +49,12 @@ INLINE parts parts_of(__global const float *lse, const merge_params *p, float si
 /* `count` elements of a row: from x on, part after part, to y. */
 INLINE void merge_chunk(const parts *row, const merge_params *p, __global const void *x, i64 x_at, __global void *y, i64 y_at,
                         int count) {
-    float lse[VECTOR_WIDTH], weights[VECTOR_WIDTH], sum[CHUNK], part[CHUNK];
+    float lse[WIDTH], weights[WIDTH], sum[CHUNK], part[CHUNK];
     const float factor = row->sum == 0.0f ? 1.0f : 1.0f / row->sum;
     for (int d = 0; d < count; d++) sum[d] = 0.0f;
-    for (i64 first = 0; first < row->count; first += VECTOR_WIDTH) {
+    for (i64 first = 0; first < row->count; first += WIDTH) {
         weigh(row, first, lse, weights);
-        for (int n = 0; n < VECTOR_WIDTH; n++) {
+        for (int n = 0; n < WIDTH; n++) {
             if (lse[n] == -INFINITY) continue;
             run_load(part, x, p->parts_dtype, x_at + (first + n) * p->out_part, p->out_parts.d, count);
             for (int d = 0; d < count; d++) sum[d] += weights[n] * part[d];
