@@ -42,16 +42,18 @@
 #error "TILE_Q must be a multiple of VECTORS * VECTOR_WIDTH"
 #endif
 
-/* Scores are in units of 1 / SCORE_UNIT. */
+/* The unit of scores: how many make a natural one, and the reverse. */
 #if MODIFIED
-#define HAS_ELEMENTS(p) has_elements(p)
-#define SCORE_UNIT REAL(1.0)
+#define FROM_NATURAL REAL(1.0)
+#define TO_NATURAL REAL(1.0)
 #define weight_of(score) vec_exp2((score) * LOG2_E)
 #else
-#define HAS_ELEMENTS(p) 0
-#define SCORE_UNIT LOG2_E
+#define FROM_NATURAL LOG2_E
+#define TO_NATURAL LN_2
 #define weight_of(score) vec_exp2(score)
 #endif
+
+INLINE int asks_elements(const attention_params *p) { return MODIFIED && has_elements(p); }
 
 /* What one query head of one member works on, from that member's first query and first key on. */
 typedef struct head {
@@ -86,7 +88,7 @@ typedef struct memory {
 INLINE i64 query_in_lane(const member *m, i64 first, int lane) { return first + lane < m->len_q ? first + lane : m->len_q - 1; }
 
 INLINE void block_load(block *blk, real *qt, const head *hd, const attention_params *p, const member *m, i64 first) {
-    const real scale = real_parameter(p, scale) * SCORE_UNIT;
+    const real scale = real_parameter(p, scale) * FROM_NATURAL;
     for (int lane = 0; lane < LANES; lane++) {
         __global const stored *row = hd->q + query_in_lane(m, first, lane) * p->q.l;
         for (int d = 0; d < p->head_dim; d++) qt[d * LANES + lane] = stored_load(row + d * p->q.d) * scale;
@@ -119,14 +121,14 @@ INLINE int block_looks(block *blk, const memory *mem, const modifiers *mods, con
                        const member *m, i64 first, i64 start) {
     block_range(blk, p, m, first, start);
     if (blk->keys == 0) return 0;
-    if (!blk->partial && !HAS_ELEMENTS(p)) return 1;
+    if (!blk->partial && !asks_elements(p)) return 1;
     integer firsts[LANES], ends[LANES];
     block_lane_ranges(blk, p, m, first, firsts, ends);
     UNROLL for (int v = 0; v < VECTORS; v++) {
         blk->first[v] = ivec_load(firsts + v * WIDTH);
         blk->end[v] = ivec_load(ends + v * WIDTH);
     }
-    if (!HAS_ELEMENTS(p)) return 1;
+    if (!asks_elements(p)) return 1;
     const int live = addends_load(mem->addends, mods, p, hd->mask, hd->bias, blk->start, blk->keys, firsts, ends);
     blk->partial = live == LIVE_SOME;
     return live != LIVE_NONE;
@@ -134,7 +136,7 @@ INLINE int block_looks(block *blk, const memory *mem, const modifiers *mods, con
 
 /* The lanes of vector v that look at key j of those visited, where some do not. */
 INLINE ivec live_lanes(const block *blk, const memory *mem, const attention_params *p, int v, int j) {
-    if (HAS_ELEMENTS(p)) return vec_load(mem->addends + j * LANES + v * WIDTH) != vec_splat(-INFINITY);
+    if (asks_elements(p)) return vec_load(mem->addends + j * LANES + v * WIDTH) != vec_splat(-INFINITY);
     return (ivec_splat(j) >= blk->first[v]) & (ivec_splat(j) < blk->end[v]);
 }
 
@@ -239,7 +241,7 @@ INLINE void block_values(const block *blk, const memory *mem, const matrix *valu
  * of whose weights are 0. A sink is one more logit. */
 INLINE void block_finish(const block *blk, const head *hd, const attention_params *p, real factors[LANES], real logs[LANES]) {
     UNROLL for (int v = 0; v < VECTORS; v++) {
-        vec top = blk->row_max[v] * (LN_2 * SCORE_UNIT), sum = blk->row_sum[v], old = vec_splat(REAL(1.0));
+        vec top = blk->row_max[v] * TO_NATURAL, sum = blk->row_sum[v], old = vec_splat(REAL(1.0));
         if (p->has_sinks) {
             const vec sink = vec_splat(hd->sink), higher = vec_max(top, sink);
             const vec shift = vec_select(higher == vec_splat(-INFINITY), vec_splat(REAL(0.0)), higher);
