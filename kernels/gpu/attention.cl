@@ -57,8 +57,8 @@ INLINE void scale_scores(float4 *scores, float scale) {
 }
 
 /* Scores of the tile of queries at i and keys at j. */
-INLINE void mask_scores(const attention_params *p, float4 *scores, i64 b, i64 i, i64 j) {
-    const row_ranges live = live_of_rows(p, b, i, j, TILE_KV);
+INLINE void mask_scores(const attention_params *p, const member *m, float4 *scores, i64 i, i64 j) {
+    const row_ranges live = live_of_rows(p, m, i, j, TILE_KV);
     UNROLL for (int c = 0; c < KEY_VECTORS; c++) {
         const int4 key = 4 * (c * ACROSS + item_column()) + (int4)(0, 1, 2, 3);
         UNROLL for (int r = 0; r < REG_M; r++) {
@@ -135,15 +135,15 @@ INLINE void store_weights(local float4 *tile, const float4 *weights) {
 
 /* acc += weights * values over `keys` keys from `first` on; where `masked`, a row of those from i on uses its live ones only.
  * What is live is asked again for every few lines: kept, it would cost the registers that are left. */
-INLINE void add_values(const attention_params *p, float4 *acc, const local float4 *weights, local float4 *buffer,
-                       operand values, int keys, bool masked, i64 b, i64 i, i64 first) {
+INLINE void add_values(const attention_params *p, const member *m, float4 *acc, const local float4 *weights,
+                       local float4 *buffer, operand values, int keys, bool masked, i64 i, i64 first) {
     float slots[TILE_SLOTS(VALUE_DIM_MAX, TILE_J)];
     for (int j = 0; j < keys + TILE_J; j += TILE_J) {
         if (j < keys) tile_fetch(slots, values, j, keys - j, VALUE_DIM_MAX, TILE_J);
         if (j > 0) {
             const local float4 *lines = weights + (j - TILE_J) * TILE_LINE(TILE_Q) / 4;
             if (masked) {
-                const row_ranges live = live_of_rows(p, b, i, first + j - TILE_J, TILE_J);
+                const row_ranges live = live_of_rows(p, m, i, first + j - TILE_J, TILE_J);
                 tile_multiply_live(acc, lines, buffer, VALUE_DIM_MAX, TILE_J, &live);
             } else {
                 tile_multiply(acc, lines, buffer, VALUE_DIM_MAX, TILE_J);
@@ -158,51 +158,58 @@ INLINE void add_values(const attention_params *p, float4 *acc, const local float
 /* The sums of the tile's rows over their work-items: lse gets their logarithms, scales[row] what normalises the row (0 where it
  * is empty). One work-item a row. */
 INLINE void finish_sums(const attention_params *p, local float *scales, const local float *sums, const local float *maxima,
-                        global float *lse, head at, i64 i) {
+                        global float *lse, i64 left) {
     for (int row = (int)get_local_id(0); row < TILE_Q; row += WORK_GROUP) {
         float sum = 0.0f;
         for (int column = 0; column < ACROSS; column++) sum += sums[row * ACROSS + column];
         scales[row] = sum == 0.0f ? 0.0f : 1.0f / sum;
-        if (p->has_lse && i + row < p->len_q) lse[offset_of(p->lse, at.b, at.h, i + row, 0)] = maxima[row] + log(sum);
+        if (p->has_lse && row < left) lse[row * p->lse.l] = maxima[row] + log(sum);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* Normalise and write the rows. */
-INLINE void write_rows(const attention_params *p, local float *place, global float *out, global float *lse, head at, i64 i,
+/* Normalise and write the rows, of which `left` exist; out and lse are the first one's. */
+INLINE void write_rows(const attention_params *p, local float *place, global float *out, global float *lse, i64 left,
                        const rows_state *rows) {
     local float *maxima = place + TILE_Q * ACROSS, *scales = maxima + TILE_Q;
     UNROLL for (int r = 0; r < REG_M; r++) if (item_column() == 0) maxima[item_row() + r] = rows->max[r];
     share(place, rows->sum);
-    finish_sums(p, scales, place, maxima, lse, at, i);
+    finish_sums(p, scales, place, maxima, lse, left);
     UNROLL for (int r = 0; r < REG_M; r++) {
-        const i64 row = i + item_row() + r;
-        const float scale = scales[item_row() + r];
+        const i64 row = item_row() + r;
+        const float scale = scales[row];
         UNROLL for (int c = 0; c < VALUE_VECTORS; c++) {
             const i64 d = 4 * (c * ACROSS + item_column());
             const float4 mean = scale == 0.0f ? (float4)(0.0f) : rows->acc[r * VALUE_VECTORS + c] * scale;
-            if (row < p->len_q && d < p->value_dim)
-                write_vector(out + offset_of(p->out, at.b, at.h, row, d), p->out.d, mean, p->value_dim - d);
+            if (row < left && d < p->value_dim)
+                write_vector(out + row * p->out.l + d * p->out.d, p->out.d, mean, p->value_dim - d);
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE); /* before `place` is used again */
 }
 
 KERNEL void attention(const global float *q, const global float *k, const global float *v, global float *out, global float *lse,
+                      INT_BUFFER kv_lengths, INT_BUFFER q_offsets, INT_BUFFER kv_offsets, const global uchar *mask,
+                      const global void *bias, const global float *slopes, const global float *sinks,
                       const attention_params p) {
     local float4 weights[TILE_VECTORS(TILE_Q, TILE_KV)], buffer[BUFFER_VECTORS];
     local float *place = (local float *)buffer;
-    const i64 tiles_i = tiles_of(p.len_q, TILE_Q);
     q += p.base[0];
     k += p.base[1];
     v += p.base[2];
     out += p.base[3];
     lse += p.base[4];
+    kv_lengths += p.base[5];
+    q_offsets += p.base[6];
+    kv_offsets += p.base[7];
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
-        const i64 i = (tiles_i - 1 - group % tiles_i) * TILE_Q;
-        const head at = head_at(&p, group / tiles_i);
-        const key_range any = live_for_any(&p, at.b, i, TILE_Q), all = live_for_all(&p, at.b, i, TILE_Q);
-        const operand queries = operand_of(q + offset_of(p.q, at.b, at.h, i, 0), p.q.l, p.q.d, p.len_q - i, true);
+        const query_tile at = query_tile_at(&p, q_offsets, TILE_Q, group);
+        const member m = member_of(&p, kv_lengths, q_offsets, kv_offsets, at.b);
+        const i64 i = (tiles_of(m.len_q, TILE_Q) - 1 - at.tile) * TILE_Q;
+        if (i < 0) continue;
+        const key_range any = live_for_any(&p, &m, i, TILE_Q), all = live_for_all(&p, &m, i, TILE_Q);
+        const operand queries =
+            operand_of(q + offset_of(p.q, at.b, at.h, m.q_first + i, 0), p.q.l, p.q.d, m.len_q - i, true);
         rows_state rows;
         clear(rows.acc, REG_M * VALUE_VECTORS);
         for (int r = 0; r < REG_M; r++) {
@@ -210,17 +217,19 @@ KERNEL void attention(const global float *q, const global float *k, const global
             rows.sum[r] = 0.0f;
         }
         for (i64 j = any.first / TILE_KV * TILE_KV; j < any.end; j += TILE_KV) {
-            const operand keys = operand_of(k + offset_of(p.k, at.b, at.g, j, 0), p.k.l, p.k.d, any.end - j, true);
-            const operand values = operand_of(v + offset_of(p.v, at.b, at.g, j, 0), p.v.d, p.v.l, p.value_dim, false);
+            const i64 key = m.kv_first + j;
+            const operand keys = operand_of(k + offset_of(p.k, at.b, at.g, key, 0), p.k.l, p.k.d, any.end - j, true);
+            const operand values = operand_of(v + offset_of(p.v, at.b, at.g, key, 0), p.v.d, p.v.l, p.value_dim, false);
             const int count = clamp_to_tile(any.end - j, TILE_KV);
             float4 scores[REG_M * KEY_VECTORS];
             product(scores, buffer, buffer + Q_VECTORS, queries, keys, p.head_dim);
             scale_scores(scores, p.scale);
-            if (j < all.first || j + TILE_KV > all.end) mask_scores(&p, scores, at.b, i, j);
+            if (j < all.first || j + TILE_KV > all.end) mask_scores(&p, &m, scores, i, j);
             weigh(place, &rows, scores);
             store_weights(weights, scores);
-            add_values(&p, rows.acc, weights, buffer, values, count, j < all.first || j + count > all.end, at.b, i, j);
+            add_values(&p, &m, rows.acc, weights, buffer, values, count, j < all.first || j + count > all.end, i, j);
         }
-        write_rows(&p, place, out, lse, at, i, &rows);
+        write_rows(&p, place, out + offset_of(p.out, at.b, at.h, m.q_first + i, 0),
+                   lse + offset_of(p.lse, at.b, at.h, m.q_first + i, 0), m.len_q - i, &rows);
     }
 }

@@ -18,16 +18,19 @@
 #endif
 #define LANES (WORK_GROUP / TILE_M)
 
-KERNEL void mask(const global float *scores, global float *weights, const attention_params p) {
+KERNEL void mask(const global float *scores, global float *weights, INT_BUFFER kv_lengths, const global uchar *hidden,
+                 const global void *bias, const global float *slopes, const attention_params p) {
     const int lane = (int)get_local_id(0) % LANES, row = (int)get_local_id(0) / LANES;
     const i64 tiles_i = tiles_of(p.len_q, TILE_M);
     scores += p.base[0];
     weights += p.base[1];
+    kv_lengths += p.base[2];
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         const i64 i = group % tiles_i * TILE_M + row;
         const head at = head_at(&p, group / tiles_i);
         if (i >= p.len_q) continue;
-        const key_range live = live_range(&p, at.b, i);
+        const member m = member_of(&p, kv_lengths, kv_lengths, kv_lengths, at.b);
+        const key_range live = live_range(&p, &m, i);
         const global float *from = scores + offset_of(p.scores, at.b, at.h, i, 0);
         global float *to = weights + offset_of(p.weights, at.b, at.h, i, 0);
         for (i64 j = lane; j < p.len_kv; j += LANES) to[j * p.weights.d] = is_live(live, j) ? from[j * p.scores.d] : -INFINITY;

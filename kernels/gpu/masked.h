@@ -14,10 +14,10 @@ typedef struct row_ranges {
 } row_ranges;
 
 /* The live keys of the work-item's rows of the tile of queries at i, in the tile of `extent` keys at j. */
-INLINE row_ranges live_of_rows(const attention_params *p, i64 b, i64 i, i64 j, int extent) {
+INLINE row_ranges live_of_rows(const attention_params *p, const member *m, i64 i, i64 j, int extent) {
     row_ranges live;
     UNROLL for (int r = 0; r < REG_M; r++) {
-        const key_range range = range_in_tile(live_range(p, b, i + item_row() + r), j, extent);
+        const key_range range = range_in_tile(live_range(p, m, i + item_row() + r), j, extent);
         live.first[r] = (int)range.first;
         live.end[r] = (int)range.end;
     }

@@ -58,17 +58,20 @@ INLINE exp_sum sum_of_row(local exp_sum *sums, exp_sum own, int lane) {
     return row[0];
 }
 
-KERNEL void softmax(const global float *scores, global float *weights, global float *lse, const attention_params p) {
+KERNEL void softmax(const global float *scores, global float *weights, global float *lse, INT_BUFFER kv_lengths,
+                    const global float *sinks, const attention_params p) {
     local exp_sum sums[WORK_GROUP];
     const int lane = (int)get_local_id(0) % LANES, row = (int)get_local_id(0) / LANES;
     const i64 tiles_i = tiles_of(p.len_q, TILE_M);
     scores += p.base[0];
     weights += p.base[1];
     lse += p.base[2];
+    kv_lengths += p.base[3];
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         const i64 i = group % tiles_i * TILE_M + row;
         const head at = head_at(&p, group / tiles_i);
-        const key_range none = {0, 0}, live = i < p.len_q ? live_range(&p, at.b, i) : none;
+        const member m = member_of(&p, kv_lengths, kv_lengths, kv_lengths, at.b);
+        const key_range none = {0, 0}, live = i < p.len_q ? live_range(&p, &m, i) : none;
         const global float *from = scores + offset_of(p.scores, at.b, at.h, i, 0);
         global float *to = weights + offset_of(p.weights, at.b, at.h, i, 0);
 

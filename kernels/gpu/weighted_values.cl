@@ -19,16 +19,16 @@
 
 /* tile_multiply for the chunk at key j, whose lines some rows may not use. */
 INLINE void multiply_masked(const attention_params *p, float4 *acc, const local float4 *tile_w, const local float4 *tile_v,
-                            i64 b, i64 i, i64 j) {
-    const row_ranges live = live_of_rows(p, b, i, j, TILE_K);
+                            const member *m, i64 i, i64 j) {
+    const row_ranges live = live_of_rows(p, m, i, j, TILE_K);
     tile_multiply_live(acc, tile_w, tile_v, TILE_N, TILE_K, &live);
 }
 
 /* acc = the tile from query i on; the structure of `product`, in the order of j. */
 INLINE void masked_product(const attention_params *p, float4 *acc, local float4 *tile_w, local float4 *tile_v, operand weights,
-                           operand values, i64 b, i64 i) {
+                           operand values, const member *m, i64 i) {
     float slots_w[TILE_SLOTS(TILE_M, TILE_K)], slots_v[TILE_SLOTS(TILE_N, TILE_K)];
-    const key_range any = live_for_any(p, b, i, TILE_M), all = live_for_all(p, b, i, TILE_M);
+    const key_range any = live_for_any(p, m, i, TILE_M), all = live_for_all(p, m, i, TILE_M);
     const i64 start = any.first / TILE_K * TILE_K;
     clear(acc, REG_M * VECTORS);
     for (i64 j = start; j < any.end + TILE_K; j += TILE_K) {
@@ -38,7 +38,7 @@ INLINE void masked_product(const attention_params *p, float4 *acc, local float4 
             tile_fetch(slots_v, values, j, any.end - j, TILE_N, TILE_K);
         }
         if (j > start && (j > all.end || j - TILE_K < all.first))
-            multiply_masked(p, acc, tile_w, tile_v, b, i, j - TILE_K);
+            multiply_masked(p, acc, tile_w, tile_v, m, i, j - TILE_K);
         else if (j > start)
             tile_multiply(acc, tile_w, tile_v, TILE_N, TILE_K);
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -62,20 +62,23 @@ INLINE void write_out(const attention_params *p, global float *out, head at, i64
     }
 }
 
-KERNEL void weighted_values(const global float *weights, const global float *v, global float *out, const attention_params p) {
+KERNEL void weighted_values(const global float *weights, const global float *v, global float *out, INT_BUFFER kv_lengths,
+                            const global uchar *mask, const global void *bias, const attention_params p) {
     local float4 tile_w[TILE_VECTORS(TILE_M, TILE_K)], tile_v[TILE_VECTORS(TILE_N, TILE_K)];
     float4 acc[REG_M * VECTORS];
     const i64 tiles_d = tiles_of(p.value_dim, TILE_N), tiles_i = tiles_of(p.len_q, TILE_M);
     weights += p.base[0];
     v += p.base[1];
     out += p.base[2];
+    kv_lengths += p.base[3];
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         const i64 d = group % tiles_d * TILE_N, i = group / tiles_d % tiles_i * TILE_M;
         const head at = head_at(&p, group / tiles_d / tiles_i);
+        const member m = member_of(&p, kv_lengths, kv_lengths, kv_lengths, at.b);
         const operand rows =
             operand_of(weights + offset_of(p.weights, at.b, at.h, i, 0), p.weights.l, p.weights.d, p.len_q - i, true);
         const operand columns = operand_of(v + offset_of(p.v, at.b, at.g, 0, d), p.v.d, p.v.l, p.value_dim - d, false);
-        masked_product(&p, acc, tile_w, tile_v, rows, columns, at.b, i);
+        masked_product(&p, acc, tile_w, tile_v, rows, columns, &m, i);
         write_out(&p, out, at, i, d, acc);
     }
 }
