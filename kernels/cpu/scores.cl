@@ -33,7 +33,7 @@ __kernel GROUP_OF_ONE void scores(__global const real *q, __global const real *k
                 panel_pack(panel, k + b * p.k.b + g * p.k.h + j * p.k.l + d * p.k.d, p.k.d, p.k.l, depth, lanes);
                 multiply_tile(c, q + b * p.q.b + h * p.q.h + i * p.q.l + d * p.q.d, &p.q, rows, panel, depth);
             }
-            __global float *row = out + b * p.scores.b + h * p.scores.h + i * p.scores.l + j * p.scores.d;
+            __global real *row = out + b * p.scores.b + h * p.scores.h + i * p.scores.l + j * p.scores.d;
             for (int r = 0; r < rows; r++) lanes_store(row + r * p.scores.l, p.scores.d, c + r * LANES, scale, lanes);
         }
     }

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A score of -infinity weighs 0; a row of nothing else has weights 0, and lse -infinity or the sink. NaN and +infinity make the
- * row NaN, but masked keys, whether out of range or -infinity, weigh 0 even there.
+ * row NaN, but keys out of range or with a score of -infinity weigh 0 even there.
  * group = (b * heads_q + h) * ceil(len_q / TILE_M) + tile of TILE_M queries. Keys lie in lanes: three walks over a row (maximum,
  * exponentials and their sum, quotient), then one reduction across lanes. No private memory beyond a vector.
  */
