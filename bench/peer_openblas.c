@@ -40,7 +40,8 @@ typedef struct openblas {
     void *library;
     sgemm_function *sgemm;
     void (*set_num_threads)(int);
-    attention_params mask; /* for live_range */
+    attention_params params; /* for live_range */
+    member member;
     i64 block_rows;        /* of scores: len_q or BLOCK_ROWS */
     float *scores;         /* a block for each thread */
     int threads;
@@ -62,7 +63,7 @@ static void attend_rows(const bench_candidate *candidate, i64 head, i64 first, i
     const float scale = (float)(1 / sqrt((double)s->head_dim));
     state->sgemm(ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE, m, len_kv, dim, 1, q, dim, k, dim, 0, scores, len_kv);
     for (i64 i = 0; i < rows; i++)
-        candidate->device->isa->softmax(scores + i * s->len_kv, live_range(&state->mask, 0, first + i).end, s->len_kv, scale);
+        candidate->device->isa->softmax(scores + i * s->len_kv, live_range(&state->params, &state->member, first + i).end, s->len_kv, scale);
     state->sgemm(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, m, value_dim, len_kv, 1, scores, len_kv, v, value_dim, 0, out,
                  value_dim);
 }
@@ -142,11 +143,12 @@ static bool allocate(openblas *state, const bench_shape *s, bench_error *error) 
     return state->scores || bench_fail(error, "out of memory: %zu bytes of scores", bytes);
 }
 
-static attention_params mask_of(const bench_shape *s) {
+static attention_params params_of(const bench_shape *s) {
     i64 offset = s->align == CLATTN_ALIGN_TOP_LEFT       ? 0
                  : s->align == CLATTN_ALIGN_BOTTOM_RIGHT ? s->len_kv - s->len_q
                                                          : s->offset;
-    return (attention_params){.len_kv = s->len_kv, .mask = key_mask_of(s->causal, offset)};
+    return (attention_params){
+        .batch = 1, .len_q = s->len_q, .len_kv = s->len_kv, .keys = {offset, -1, s->causal ? 0 : -1, 0}};
 }
 
 bool bench_candidate_openblas(bench_candidate *candidate, bench_device *device, bench_problem *problem,
@@ -155,7 +157,8 @@ bool bench_candidate_openblas(bench_candidate *candidate, bench_device *device, 
     openblas *state = calloc(1, sizeof *state);
     if (!state) return bench_fail(error, "out of memory");
     const bool whole = kind == BENCH_OPENBLAS_WHOLE;
-    *state = (openblas){.mask = mask_of(&problem->shape), .threads = device->units};
+    *state = (openblas){.params = params_of(&problem->shape), .threads = device->units};
+    state->member = member_of(&state->params, NULL, NULL, NULL, 0);
     state->block_rows = whole || problem->shape.len_q < BLOCK_ROWS ? problem->shape.len_q : BLOCK_ROWS;
     candidate->state = state;
     candidate->class = &class;

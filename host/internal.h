@@ -212,13 +212,17 @@ bool clattn__tensors_share(const clattn_tensor *a, const void *a_data, const cla
 /* Bytes from the pointer to one past the last element; 0 when empty. */
 size_t clattn__tensor_span(const clattn_tensor *);
 i64 clattn__tensor_elements(const clattn_tensor *);
-size_t clattn__dtype_size(clattn_dtype);
+size_t clattn__dtype_size(clattn_dtype); /* bytes; 0 for what is no type */
+/* Element `index` of an array, rounded to nearest when stored. Integers are exact up to 2^53. */
+double clattn__load(clattn_dtype, const void *data, i64 index);
+void clattn__store(clattn_dtype, void *data, i64 index, double value);
+double clattn__round(clattn_dtype, double value); /* as it would be stored */
 strides clattn__strides(const clattn_tensor *); /* those of size-1 dimensions become 0 */
 
 /* ---- plans -------------------------------------------------------------------------------------------------------- */
 
 /* Every operator: a file in ops/ that defines clattn__operator_<name>, a clattn_<name>_desc in clattn.h. */
-#define CLATTN__OPERATORS(X) X(attention) X(project_qkv) X(mha) X(recurrence)
+#define CLATTN__OPERATORS(X) X(attention) X(merge) X(project_qkv) X(mha) X(recurrence)
 
 typedef struct clattn__operator {
     const char *name; /* as clattn_plan_info.op */
@@ -226,6 +230,8 @@ typedef struct clattn__operator {
     bool has_algorithm, has_recurrence; /* which of clattn_plan_options it has a use for */
     /* Check plan->desc, resolve its defaults, declare the tensors, count flops and bytes. */
     clattn_status (*validate)(clattn_plan *);
+    /* What a run in host memory can check of the integers that it is given; may be NULL. */
+    clattn_status (*check)(const clattn_plan *, void *const tensors[CLATTN_TENSOR_COUNT]);
     /* The operator itself in double precision on the plan's tensors: the oracle. */
     clattn_status (*reference)(const clattn_plan *, void *const tensors[CLATTN_TENSOR_COUNT]);
     /* What the backends run: fill plan->steps, workspace_bytes, ... from the validated descriptor. */

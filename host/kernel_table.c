@@ -138,6 +138,8 @@ static const char *row_obstacle(const clattn__row *row, const clattn__device *de
     }
     if ((size_t)clattn__row_macro(row, "WORK_GROUP", 1) > device->max_work_group) return "needs a larger work-group";
     if ((size_t)clattn__row_macro(row, "LOCAL_BYTES", 0) > device->local_bytes) return "needs more local memory";
+    if (row->role == CLATTN__ROLE_COPY && !device->has_f64 && (params->copy.x_dtype == DTYPE_F64 || params->copy.y_dtype == DTYPE_F64))
+        return "this device does not compute in f64";
     if (macro_value(variant->macros, "DTYPE", 0) == DTYPE_F64 && !device->has_f64) return "this device does not compute in f64";
     if (row->role == CLATTN__ROLE_ATTENTION || row->role == CLATTN__ROLE_ATTENTION_SPLIT) {
         const attention_params *a = &params->attention;

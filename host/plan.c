@@ -23,7 +23,9 @@ clattn_status clattn__plan_declare(clattn_plan *plan, clattn_tensor_id id, const
 
 clattn__operand clattn__plan_operand(const clattn_plan *plan, clattn_tensor_id id) {
     clattn__operand operand = {.view = plan->tensors[id]};
-    if (operand.view.dtype != CLATTN_ABSENT) operand.place = (clattn__place){CLATTN__IN_TENSOR, id, 0, clattn__dtype_size(operand.view.dtype)};
+    size_t unit = clattn__dtype_size(operand.view.dtype);
+    if (operand.view.dtype == CLATTN_I64) unit = sizeof(i32); /* kernels take lists of integers as i32: see int_list */
+    if (operand.view.dtype != CLATTN_ABSENT) operand.place = (clattn__place){CLATTN__IN_TENSOR, id, 0, unit};
     return operand;
 }
 
@@ -171,7 +173,11 @@ static clattn_status plan_read_options(clattn_plan *plan, const clattn_plan_opti
     clattn_status status = CLATTN_OK;
     if (given) status = clattn__read_struct(plan->context, "options", options, sizeof *options, given);
     if (status == CLATTN_OK)
-        status = check_choice(plan, "algorithm", (int)options->algorithm, CLATTN_ALGORITHM_FUSED, plan->op->has_algorithm);
+        status = check_choice(plan, "algorithm", (int)options->algorithm, CLATTN_ALGORITHM_SPLIT, plan->op->has_algorithm);
+    if (status == CLATTN_OK)
+        status = check_choice(plan, "require_fused", options->require_fused, 1, plan->op->has_algorithm);
+    if (status == CLATTN_OK && options->reserved)
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "options: reserved is %#x; it must be 0", (unsigned)options->reserved);
     if (status == CLATTN_OK)
         status = check_choice(plan, "recurrence", (int)options->recurrence, CLATTN_RECURRENCE_STEPS, plan->op->has_recurrence);
     return status;

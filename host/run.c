@@ -79,7 +79,8 @@ clattn_status clattn_plan_run(clattn_plan *plan, const clattn_arg *args, size_t 
 
     void *tensors[CLATTN_TENSOR_COUNT] = {NULL};
     for (size_t n = 0; n < count; n++) tensors[args[n].id] = args[n].data;
-    return plan->context->backend->run(plan, tensors);
+    if (plan->op->check) status = plan->op->check(plan, tensors);
+    return status == CLATTN_OK ? plan->context->backend->run(plan, tensors) : status;
 }
 
 clattn_status clattn__plan_own_workspace(clattn_plan *plan, void **workspace) {

@@ -45,8 +45,6 @@ clattn_tensor clattn_tensor_transposed(clattn_tensor tensor) {
     return out;
 }
 
-size_t clattn__dtype_size(clattn_dtype dtype) { return dtype == CLATTN_F32 ? sizeof(float) : 0; }
-
 static bool tensor_empty(const clattn_tensor *tensor) {
     for (int d = 0; d < 4; d++)
         if (tensor->size[d] == 0) return true;
@@ -73,8 +71,8 @@ size_t clattn__tensor_span(const clattn_tensor *tensor) {
 
 clattn_status clattn__tensor_check(clattn_context *context, const char *name, const clattn_tensor *tensor) {
     if (clattn__dtype_size(tensor->dtype) == 0)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: dtype is %d; this version knows CLATTN_F32 (%d)", name,
-                            (int)tensor->dtype, (int)CLATTN_F32);
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: dtype is %d; this version knows %d to %d", name,
+                            (int)tensor->dtype, (int)CLATTN_F32, (int)CLATTN_I64);
     if (tensor->reserved)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "%s: reserved is %#x; it must be 0", name,
                             (unsigned)tensor->reserved);

@@ -91,8 +91,8 @@ typedef struct attention_params {
     i32 modified;            /* whether more than ranges and scale makes a score: softcap, mask, bias or alibi; the variant's MODIFIED */
 } attention_params;
 
-/* Role copy: y[b, h, at + l, :] = x[b, h, l, :], converted, and rotated at position `position` + l where rotary is not 0. Both at and
- * position are `at` and `position` plus starts[b] where that is present. */
+/* Role copy: y[b, h, at + l, :] = x[b, h, l, :], converted, and rotated at position `position` + l where rotary is not 0. Where starts
+ * is present, starts[b] is added to `position`, and to `at` if moves is 1. */
 #define ROTARY_NONE 0
 #define ROTARY_HALF 1        /* pairs (d, d + rotary_dim / 2) */
 #define ROTARY_INTERLEAVED 2 /* pairs (2 d, 2 d + 1) */
@@ -108,6 +108,7 @@ typedef struct copy_params {
     int_list starts;
     i32 x_dtype, y_dtype;
     i32 rotary, rotary_dim;
+    i32 moves, pad;
 } copy_params;
 
 /* Role merge: out, lse = the whole of `parts` partial results, each the (out, lse) of some of the keys. */

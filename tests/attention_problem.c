@@ -16,21 +16,31 @@ static int64_t offset_of(const attention_case *c) {
     return naive_offset(c->align, c->len_q, c->len_kv, c->position);
 }
 
-static clattn__oracle_attention_args oracle_args(const attention_case *c, float *q, float *k, float *v, double *out) {
+static clattn_attention_options options_of(const attention_case *c) {
+    return (clattn_attention_options){
+        .has_scale = c->has_scale,
+        .scale = c->scale,
+        .causal = c->causal,
+        .align = c->align,
+        .past_len = c->align == CLATTN_ALIGN_PAST ? c->position : 0,
+        .offset = c->align == CLATTN_ALIGN_OFFSET ? c->position : 0,
+    };
+}
+
+static clattn__oracle_attention_args oracle_args(const attention_problem *p, float *q, float *k, float *v, double *out) {
+    const attention_case *c = &p->c;
     return (clattn__oracle_attention_args){
         .q = view_of_floats(q, c->batch, c->heads_q, c->len_q, c->head_dim),
         .k = view_of_floats(k, c->batch, c->heads_kv, c->len_kv, c->head_dim),
         .v = view_of_floats(v, c->batch, c->heads_kv, c->len_kv, c->value_dim),
         .out = clattn__view_of_doubles(out, c->batch, c->heads_q, c->len_q, c->value_dim),
-        .scale = scale_of(c),
-        .causal = c->causal,
-        .offset = offset_of(c),
+        .options = &p->options,
     };
 }
 
 static void solve_oracle(attention_problem *p) {
     const attention_case *c = &p->c;
-    clattn__oracle_attention_args args = oracle_args(c, p->q, p->k, p->v, p->out);
+    clattn__oracle_attention_args args = oracle_args(p, p->q, p->k, p->v, p->out);
     args.lse = clattn__view_of_doubles(p->lse, c->batch, c->heads_q, c->len_q, 1);
     args.scores = clattn__view_of_doubles(p->scores, c->batch, c->heads_q, c->len_q, c->len_kv);
     args.weights = clattn__view_of_doubles(p->weights, c->batch, c->heads_q, c->len_q, c->len_kv);
@@ -68,8 +78,10 @@ static void solve_score_magnitudes(attention_problem *p) {
     float *q = absolute(p->q, rows_of(c) * c->head_dim);
     float *k = absolute(p->k, c->batch * c->heads_kv * c->len_kv * c->head_dim);
     double *unused = test_alloc((size_t)(rows_of(c) * c->value_dim), sizeof *unused);
-    clattn__oracle_attention_args args = oracle_args(c, q, k, p->v, unused);
-    args.scale = fabs(args.scale);
+    clattn__oracle_attention_args args = oracle_args(p, q, k, p->v, unused);
+    clattn_attention_options options = p->options;
+    options.scale = fabs(options.scale);
+    args.options = &options;
     args.scores = clattn__view_of_doubles(p->scores_magnitude, c->batch, c->heads_q, c->len_q, c->len_kv);
     if (clattn__oracle_attention(&args) != CLATTN_OK) ck_abort_msg("the oracle is out of memory");
     free(unused);
@@ -89,7 +101,9 @@ void attention_problem_solve(attention_problem *p) {
 }
 
 attention_problem attention_problem_make(const attention_case *c, rng *r) {
-    attention_problem p = {.c = *c};
+    attention_problem p = {.c = *c, .options = options_of(c)};
+    p.options.has_scale = 1;
+    p.options.scale = scale_of(c);
     const int64_t rows = rows_of(c), kv = c->batch * c->heads_kv * c->len_kv;
     p.q = rng_floats(r, rows * c->head_dim, c->amplitude != 0 ? c->amplitude : 1);
     p.k = rng_floats(r, kv * c->head_dim, 1);
@@ -153,12 +167,7 @@ clattn_attention_desc attention_desc(const attention_problem *p) {
     desc.k = clattn_tensor_bhld(CLATTN_F32, c->batch, c->heads_kv, c->len_kv, c->head_dim);
     desc.v = clattn_tensor_bhld(CLATTN_F32, c->batch, c->heads_kv, c->len_kv, c->value_dim);
     desc.out = clattn_tensor_bhld(CLATTN_F32, c->batch, c->heads_q, c->len_q, c->value_dim);
-    desc.options.has_scale = c->has_scale;
-    desc.options.scale = c->scale;
-    desc.options.causal = c->causal;
-    desc.options.align = c->align;
-    desc.options.past_len = c->align == CLATTN_ALIGN_PAST ? c->position : 0;
-    desc.options.offset = c->align == CLATTN_ALIGN_OFFSET ? c->position : 0;
+    desc.options = options_of(c);
     return desc;
 }
 

@@ -21,6 +21,7 @@ typedef struct attention_case {
 /* All arrays are packed. */
 typedef struct attention_problem {
     attention_case c;
+    clattn_attention_options options; /* of the case, its scale resolved */
     float *q, *k, *v;
     double *out, *lse, *scores, *weights;
     float *naive_out, *naive_lse, *naive_scores, *naive_weights;

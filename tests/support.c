@@ -79,7 +79,7 @@ clattn__view view_of_floats(const float *data, int64_t batch, int64_t heads, int
     clattn__view view = clattn__view_of_doubles(NULL, batch, heads, len, dim);
     view.data = (void *)data;
     view.present = data != NULL;
-    view.is_double = false;
+    view.dtype = CLATTN_F32;
     return view;
 }
 

@@ -60,7 +60,26 @@ static int64_t offset_of(const mha_case *c) {
     return naive_offset(c->align, c->len_q, c->len_kv, c->position);
 }
 
-static clattn__oracle_mha_args oracle_args(const mha_problem *p) {
+static clattn_attention_options options_of(const mha_case *c) {
+    return (clattn_attention_options){
+        .has_scale = c->has_scale,
+        .scale = c->scale,
+        .causal = (c->parts & CAUSAL) != 0,
+        .align = c->align,
+        .past_len = c->align == CLATTN_ALIGN_PAST ? c->position : 0,
+        .offset = c->align == CLATTN_ALIGN_OFFSET ? c->position : 0,
+    };
+}
+
+/* Of options with a resolved scale. */
+static clattn_attention_options resolved_options(const mha_case *c) {
+    clattn_attention_options options = options_of(c);
+    if (!options.has_scale) options.scale = naive_scale(c->head_dim);
+    options.has_scale = 1;
+    return options;
+}
+
+static clattn__oracle_mha_args oracle_args(const mha_problem *p, const clattn_attention_options *options) {
     const mha_case *c = &p->c;
     return (clattn__oracle_mha_args){
         .x = view_of_floats(p->x, c->batch, 1, c->len_q, c->d_in),
@@ -78,9 +97,7 @@ static clattn__oracle_mha_args oracle_args(const mha_problem *p) {
         .heads_q = c->heads_q,
         .heads_kv = c->heads_kv,
         .residual = (c->parts & RESIDUAL) != 0,
-        .scale = c->has_scale ? c->scale : naive_scale(c->head_dim),
-        .causal = (c->parts & CAUSAL) != 0,
-        .offset = offset_of(c),
+        .options = options,
     };
 }
 
@@ -93,7 +110,8 @@ static void solve_magnitude(mha_problem *p) {
     const mha_case *c = &p->c;
     const int64_t columns = merged_columns(c), count = c->batch * c->len_q * columns;
     double *merged = test_alloc((size_t)count, sizeof *merged);
-    clattn__oracle_mha_args heads = oracle_args(p);
+    const clattn_attention_options options = resolved_options(c);
+    clattn__oracle_mha_args heads = oracle_args(p, &options);
     heads.w_o.present = heads.b_o.present = heads.residual = false;
     heads.out = clattn__view_of_doubles(merged, c->batch, 1, c->len_q, columns);
     must(clattn__oracle_mha(&heads));
@@ -193,7 +211,8 @@ static mha_problem problem_make(const mha_case *c, rng *r) {
     p.weights = test_alloc((size_t)pairs, sizeof *p.weights);
     p.naive_out = test_alloc((size_t)count, sizeof *p.naive_out);
     p.naive_weights = test_alloc((size_t)pairs, sizeof *p.naive_weights);
-    const clattn__oracle_mha_args args = oracle_args(&p);
+    const clattn_attention_options options = resolved_options(c);
+    const clattn__oracle_mha_args args = oracle_args(&p, &options);
     must(clattn__oracle_mha(&args));
     solve_magnitude(&p);
     solve_naive(&p);
@@ -234,12 +253,7 @@ static clattn_mha_desc make_desc(const mha_problem *p, layout l, bool weights) {
     desc.heads_q = c->heads_q;
     desc.heads_kv = c->heads_kv == c->heads_q ? 0 : c->heads_kv;
     desc.residual = (c->parts & RESIDUAL) != 0;
-    desc.options.has_scale = c->has_scale;
-    desc.options.scale = c->scale;
-    desc.options.causal = (c->parts & CAUSAL) != 0;
-    desc.options.align = c->align;
-    desc.options.past_len = c->align == CLATTN_ALIGN_PAST ? c->position : 0;
-    desc.options.offset = c->align == CLATTN_ALIGN_OFFSET ? c->position : 0;
+    desc.options = options_of(c);
     return desc;
 }
 

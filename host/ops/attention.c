@@ -1,261 +1,241 @@
-/* attention: softmax(scale * Q K^T) V, fused or in four stages.
+/* attention: its descriptor. (attention_options.c: the options; cache.c: the keys and values; attention_steps.c: the rest.)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include <math.h>
-
 #include "../reference/reference.h"
-#include "ops.h"
+#include "attention.h"
 
-/* ---- validation --------------------------------------------------------------------------------------------------- */
+static bool has(const clattn_tensor *tensor) { return tensor->dtype != CLATTN_ABSENT; }
 
-static clattn_status check_flag(clattn_plan *plan, const char *name, int value) {
-    if (value == 0 || value == 1) return CLATTN_OK;
-    return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "%s is %d; it is 0 or 1", name, value);
+/* ---- which kind of attention this is -------------------------------------------------------------------------------- */
+
+/* Both or neither. */
+static clattn_status check_pair(clattn_plan *plan, clattn_tensor_id a, const clattn_tensor *a_tensor, clattn_tensor_id b,
+                                const clattn_tensor *b_tensor) {
+    if (has(a_tensor) == has(b_tensor)) return CLATTN_OK;
+    return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "%s is given and %s is not; they go together",
+                        clattn_tensor_name(has(a_tensor) ? a : b), clattn_tensor_name(has(a_tensor) ? b : a));
 }
 
-/* An option that would have no effect is refused, so that none is ignored silently. */
-static clattn_status check_alignment(clattn_plan *plan, const clattn_attention_options *options) {
+static clattn_status check_pairs(clattn_plan *plan, const clattn_attention_desc *d) {
+    clattn_status status = check_pair(plan, CLATTN_TENSOR_PAST_K, &d->past_k, CLATTN_TENSOR_PAST_V, &d->past_v);
+    if (status == CLATTN_OK)
+        status = check_pair(plan, CLATTN_TENSOR_PRESENT_K, &d->present_k, CLATTN_TENSOR_PRESENT_V, &d->present_v);
+    if (status == CLATTN_OK)
+        status = check_pair(plan, CLATTN_TENSOR_ROTARY_COS, &d->rotary_cos, CLATTN_TENSOR_ROTARY_SIN, &d->rotary_sin);
+    if (status == CLATTN_OK)
+        status = check_pair(plan, CLATTN_TENSOR_Q_OFFSETS, &d->q_offsets, CLATTN_TENSOR_KV_OFFSETS, &d->kv_offsets);
+    return status;
+}
+
+/* What cannot go together. */
+static clattn_status check_kind(clattn_plan *plan, const clattn_attention_desc *d) {
     clattn_context *context = plan->context;
-    if ((unsigned)options->align > CLATTN_ALIGN_OFFSET)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "align is %d; it is 0 to %d", (int)options->align,
-                            CLATTN_ALIGN_OFFSET);
-    if (options->align != CLATTN_ALIGN_TOP_LEFT && !options->causal)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "align is %d and causal is 0; an alignment needs a causal mask",
-                            (int)options->align);
-    if (options->past_len != 0 && options->align != CLATTN_ALIGN_PAST)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "past_len is %lld and align is %d; only CLATTN_ALIGN_PAST (%d) uses it",
-                            (long long)options->past_len, (int)options->align, CLATTN_ALIGN_PAST);
-    if (options->offset != 0 && options->align != CLATTN_ALIGN_OFFSET)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "offset is %lld and align is %d; only CLATTN_ALIGN_OFFSET (%d) uses it",
-                            (long long)options->offset, (int)options->align, CLATTN_ALIGN_OFFSET);
-    const int64_t limit = (int64_t)1 << 61;
-    if (options->past_len < 0 || options->past_len > limit)
-        return clattn__fail(context, CLATTN_ERROR_OVERFLOW, "past_len is %lld; it is 0 to %lld", (long long)options->past_len,
-                            (long long)limit);
-    if (options->offset < -limit || options->offset > limit)
-        return clattn__fail(context, CLATTN_ERROR_OVERFLOW, "offset is %lld; it is within %lld", (long long)options->offset,
-                            (long long)limit);
+    if (d->reserved)
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "reserved is %#x; it must be 0", (unsigned)d->reserved);
+    if ((unsigned)d->rotary > CLATTN_ROTARY_INTERLEAVED)
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "rotary is %d; it is 0 to %d", (int)d->rotary, CLATTN_ROTARY_INTERLEAVED);
+    if ((d->rotary != CLATTN_ROTARY_NONE) != has(&d->rotary_cos))
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "rotary is %d and rotary_cos is %s", (int)d->rotary,
+                            has(&d->rotary_cos) ? "given" : "absent");
+    if (has(&d->past_lengths) && has(&d->past_k))
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT,
+                            "past_lengths and past_k are given; keys are appended in place or after a past, not both");
+    if (has(&d->past_lengths) && !has(&d->present_k))
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "past_lengths is given and present_k, the cache, is not");
+    if (has(&d->present_k) && !has(&d->past_lengths) && !has(&d->past_k))
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "present_k is given, and neither past_k nor past_lengths");
+    if (!has(&d->q_offsets)) return CLATTN_OK;
+    const struct {
+        const char *name;
+        bool given;
+    } refused[] = {{"a cache", has(&d->present_k) || has(&d->past_k)},
+                   {"rotary", d->rotary != CLATTN_ROTARY_NONE},
+                   {"scores", has(&d->scores)},
+                   {"weights", has(&d->weights)}};
+    for (size_t n = 0; n < sizeof refused / sizeof *refused; n++)
+        if (refused[n].given)
+            return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "q_offsets is given and so is %s; a ragged batch has none",
+                                refused[n].name);
     return CLATTN_OK;
 }
 
-static clattn_status check_options(clattn_plan *plan, const clattn_attention_options *options) {
-    clattn_status status = check_flag(plan, "causal", options->causal);
-    if (status == CLATTN_OK) status = check_flag(plan, "has_scale", options->has_scale);
-    if (status == CLATTN_OK) status = check_alignment(plan, options);
-    if (status != CLATTN_OK) return status;
-    if (!options->has_scale && options->scale != 0)
-        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "scale is %g and has_scale is 0; set has_scale to use it",
-                            options->scale);
-    if (options->has_scale && !isfinite((float)options->scale))
-        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "scale is %g; it must be finite in fp32", options->scale);
-    return CLATTN_OK;
+static clattn__cache cache_of(const clattn_attention_desc *d) {
+    if (has(&d->past_lengths)) return CLATTN__CACHE_IN_PLACE;
+    return has(&d->past_k) ? CLATTN__CACHE_PAST : CLATTN__CACHE_NONE;
 }
 
-static clattn_status check_sizes(clattn_plan *plan, const clattn__attention_sizes *s) {
-    if (s->heads_kv == 0 ? s->heads_q != 0 : s->heads_q % s->heads_kv != 0)
-        return clattn__fail(plan->context, CLATTN_ERROR_HEADS, "q has %lld heads and k has %lld; the first must be a multiple",
-                            (long long)s->heads_q, (long long)s->heads_kv);
-    if (s->head_dim > INT32_MAX || s->value_dim > INT32_MAX)
-        return clattn__fail(plan->context, CLATTN_ERROR_OVERFLOW, "head_dim is %lld and value_dim is %lld; both are at most %d",
-                            (long long)s->head_dim, (long long)s->value_dim, INT32_MAX);
-    return CLATTN_OK;
-}
-
-static int64_t resolve_offset(const clattn_attention_options *options, const clattn__attention_sizes *s) {
-    switch (options->align) {
-    case CLATTN_ALIGN_BOTTOM_RIGHT: return s->len_kv - s->len_q;
-    case CLATTN_ALIGN_PAST: return options->past_len;
-    case CLATTN_ALIGN_OFFSET: return options->offset;
-    case CLATTN_ALIGN_TOP_LEFT: break;
-    }
-    return 0;
-}
-
-static i64 range_bound(const attention_params *p, i64 i, bool end) {
-    const member m = {p->len_q, p->len_kv, 0, 0, p->keys.offset};
-    const key_range live = live_range(p, &m, i);
-    return end ? live.end : live.first;
-}
-
-/* The sum over all queries of one bound of their ranges. It keeps its first value for some queries, rises by 1 a query, stays. */
-static double sum_of_bounds(const attention_params *p, bool end) {
-    const i64 low = range_bound(p, 0, end), rise = range_bound(p, p->len_q - 1, end) - low;
-    i64 kept = 1, past = p->len_q; /* that many queries keep the first value: within */
-    while (kept < past) {
-        const i64 middle = kept + (past - kept) / 2;
-        if (range_bound(p, middle, end) == low)
-            kept = middle + 1;
-        else
-            past = middle;
-    }
-    const double steps = (double)rise, rest = (double)(p->len_q - kept - rise);
-    return (double)p->len_q * (double)low + steps * (steps + 1) / 2 + steps * rest;
-}
-
-/* Pairs of a query and a key that it may look at, over all heads and batch members; of resolved options. */
-static double visible_pairs(const clattn_attention_options *options, const clattn__attention_sizes *s) {
-    const attention_params p = {
-        .len_q = s->len_q,
-        .len_kv = s->len_kv,
-        .keys = {.offset = options->offset, .left = -1, .right = options->causal ? 0 : -1},
+clattn__attention_sizes clattn__attention_sizes_of(const clattn_attention_desc *d) {
+    clattn__attention_sizes s = {
+        .dtype = d->q.dtype,
+        .batch = d->q.size[0],
+        .heads_q = d->q.size[1],
+        .heads_kv = d->k.size[1],
+        .len_q = d->q.size[2],
+        .len_kv = d->k.size[2],
+        .head_dim = d->q.size[3],
+        .value_dim = d->v.size[3],
+        .members = d->q.size[0],
+        .ragged = has(&d->q_offsets),
+        .cache = cache_of(d),
+        .fresh = d->k.size[2],
     };
-    if (p.len_q == 0) return 0;
-    return (double)s->batch * (double)s->heads_q * (sum_of_bounds(&p, true) - sum_of_bounds(&p, false));
+    if (s.cache == CLATTN__CACHE_PAST) s.past = d->past_k.size[2];
+    if (s.cache == CLATTN__CACHE_IN_PLACE) s.len_kv = d->present_k.size[2];
+    s.len_kv += s.past;
+    if (s.ragged) s.members = d->q_offsets.size[3] - 1;
+    return s;
 }
 
-clattn_status clattn__attention_resolve(clattn_plan *plan, const clattn__attention_sizes *s, clattn_attention_options *options) {
-    clattn_status status = check_options(plan, options);
-    if (status == CLATTN_OK) status = check_sizes(plan, s);
-    if (status != CLATTN_OK) return status;
-    if (!options->has_scale) options->scale = s->head_dim ? 1 / sqrt((double)s->head_dim) : 1;
-    options->has_scale = 1;
-    options->offset = resolve_offset(options, s);
-    options->align = CLATTN_ALIGN_OFFSET;
-    options->past_len = 0;
-    plan->flops += 2 * ((double)s->head_dim + (double)s->value_dim) * visible_pairs(options, s);
+/* ---- validation ------------------------------------------------------------------------------------------------------- */
+
+#define FLOATS (CLATTN__ONLY_F32 | CLATTN__TYPE(CLATTN_F16) | CLATTN__TYPE(CLATTN_BF16) | CLATTN__TYPE(CLATTN_F64))
+
+static clattn_status declare_main(clattn_plan *plan, const clattn_attention_desc *d, const clattn__attention_sizes *s) {
+    const clattn__types type = CLATTN__TYPE(s->dtype), matrix = type | CLATTN__ONLY_F32;
+    const clattn__shape shapes[] = {
+        {CLATTN_TENSOR_Q, &d->q, {s->batch, s->heads_q, s->len_q, s->head_dim}, FLOATS, false, CLATTN__READ, "q"},
+        {CLATTN_TENSOR_K, &d->k, {s->batch, s->heads_kv, s->fresh, s->head_dim}, type, false, CLATTN__READ, "q's batch and dim"},
+        {CLATTN_TENSOR_V, &d->v, {s->batch, s->heads_kv, s->fresh, s->value_dim}, type, false, CLATTN__READ,
+         "q's batch, k's heads and len"},
+        {CLATTN_TENSOR_OUT, &d->out, {s->batch, s->heads_q, s->len_q, s->value_dim}, type, false, CLATTN__WRITE,
+         "q's batch, heads and len, v's dim"},
+        {CLATTN_TENSOR_LSE, &d->lse, {s->batch, s->heads_q, s->len_q, 1}, CLATTN__ONLY_F32, true, CLATTN__WRITE,
+         "q's batch, heads and len, 1"},
+        {CLATTN_TENSOR_SCORES, &d->scores, {s->batch, s->heads_q, s->len_q, s->len_kv}, matrix, true, CLATTN__WRITE,
+         "q's batch, heads and len, all keys"},
+        {CLATTN_TENSOR_WEIGHTS, &d->weights, {s->batch, s->heads_q, s->len_q, s->len_kv}, matrix, true, CLATTN__WRITE,
+         "q's batch, heads and len, all keys"},
+    };
+    return clattn__declare(plan, shapes, sizeof shapes / sizeof *shapes);
+}
+
+static clattn_status declare_cache(clattn_plan *plan, const clattn_attention_desc *d, const clattn__attention_sizes *s) {
+    const clattn__types type = CLATTN__TYPE(s->dtype);
+    const clattn__access present = s->cache == CLATTN__CACHE_IN_PLACE ? CLATTN__UPDATE : CLATTN__WRITE;
+    const int64_t pairs = d->rotary_cos.size[3], positions = d->rotary_cos.size[2];
+    const int64_t tables = d->rotary_cos.size[0] == 1 ? 1 : s->batch;
+    const clattn__shape shapes[] = {
+        {CLATTN_TENSOR_PAST_K, &d->past_k, {s->batch, s->heads_kv, s->past, s->head_dim}, type, true, CLATTN__READ, "as k"},
+        {CLATTN_TENSOR_PAST_V, &d->past_v, {s->batch, s->heads_kv, s->past, s->value_dim}, type, true, CLATTN__READ,
+         "as v, past_k's len"},
+        {CLATTN_TENSOR_PAST_LENGTHS, &d->past_lengths, {s->batch, 1, 1, 1}, CLATTN__INTEGERS, true, CLATTN__READ,
+         "one for each batch member"},
+        {CLATTN_TENSOR_PRESENT_K, &d->present_k, {s->batch, s->heads_kv, s->len_kv, s->head_dim}, type, true, present,
+         "as k, the past and the new keys"},
+        {CLATTN_TENSOR_PRESENT_V, &d->present_v, {s->batch, s->heads_kv, s->len_kv, s->value_dim}, type, true, present,
+         "as v, present_k's len"},
+        {CLATTN_TENSOR_ROTARY_COS, &d->rotary_cos, {tables, 1, positions, pairs}, CLATTN__ONLY_F32, true, CLATTN__READ,
+         "q's batch or 1, 1, positions, half of rotary_dim"},
+        {CLATTN_TENSOR_ROTARY_SIN, &d->rotary_sin, {tables, 1, positions, pairs}, CLATTN__ONLY_F32, true, CLATTN__READ,
+         "rotary_cos's"},
+        {CLATTN_TENSOR_Q_OFFSETS, &d->q_offsets, {1, 1, 1, s->members + 1}, CLATTN__INTEGERS, true, CLATTN__READ,
+         "members + 1"},
+        {CLATTN_TENSOR_KV_OFFSETS, &d->kv_offsets, {1, 1, 1, s->members + 1}, CLATTN__INTEGERS, true, CLATTN__READ,
+         "q_offsets' members + 1"},
+    };
+    return clattn__declare(plan, shapes, sizeof shapes / sizeof *shapes);
+}
+
+/* The largest number of past keys that is known now. */
+static int64_t known_past(const clattn_attention_desc *d, const clattn__attention_sizes *s) {
+    if (s->cache == CLATTN__CACHE_PAST) return s->past;
+    return d->options.align == CLATTN_ALIGN_PAST ? d->options.past_len : 0;
+}
+
+static clattn_status check_rotary(clattn_plan *plan, const clattn_attention_desc *d, const clattn__attention_sizes *s) {
+    if (d->rotary == CLATTN_ROTARY_NONE) return CLATTN_OK;
+    const long long positions = d->rotary_cos.size[2], pairs = d->rotary_cos.size[3];
+    if (pairs == 0 || pairs > s->head_dim / 2)
+        return clattn__fail(plan->context, CLATTN_ERROR_SHAPE, "rotary_cos: dim is %lld; it is 1 to half of head_dim, %lld", pairs,
+                            (long long)s->head_dim / 2);
+    const int64_t rows = s->len_q > s->fresh ? s->len_q : s->fresh, past = known_past(d, s);
+    if (positions < rows || positions - rows < past)
+        return clattn__fail(plan->context, CLATTN_ERROR_SHAPE, "rotary_cos: len is %lld; there are %lld positions, %lld of them past",
+                            positions, (long long)(past + rows), (long long)past);
+    return CLATTN_OK;
+}
+
+static clattn_status check_ragged(clattn_plan *plan, const clattn__attention_sizes *s) {
+    if (!s->ragged) return CLATTN_OK;
+    if (s->members < 0)
+        return clattn__fail(plan->context, CLATTN_ERROR_SHAPE, "q_offsets: dim is 0; it is the members + 1");
+    if (s->batch != 1)
+        return clattn__fail(plan->context, CLATTN_ERROR_SHAPE, "q: batch is %lld and must be 1: q_offsets say where members begin",
+                            (long long)s->batch);
     return CLATTN_OK;
 }
 
 static clattn_status attention_validate(clattn_plan *plan) {
     clattn_attention_desc *d = &plan->desc.attention;
-    clattn_status status = clattn__check_sizes(plan, "q", &d->q);
-    if (status == CLATTN_OK) status = clattn__check_sizes(plan, "k", &d->k);
-    if (status == CLATTN_OK) status = clattn__check_sizes(plan, "v", &d->v);
+    const clattn_tensor *sized[] = {&d->q, &d->k, &d->v, &d->past_k, &d->present_k, &d->rotary_cos, &d->q_offsets};
+    const clattn_tensor_id ids[] = {CLATTN_TENSOR_Q,         CLATTN_TENSOR_K,          CLATTN_TENSOR_V,        CLATTN_TENSOR_PAST_K,
+                                    CLATTN_TENSOR_PRESENT_K, CLATTN_TENSOR_ROTARY_COS, CLATTN_TENSOR_Q_OFFSETS};
+    clattn_status status = CLATTN_OK;
+    for (size_t n = 0; n < sizeof sized / sizeof *sized && status == CLATTN_OK; n++)
+        if (n < 3 || has(sized[n])) status = clattn__check_sizes(plan, clattn_tensor_name(ids[n]), sized[n]);
+    if (status == CLATTN_OK) status = check_pairs(plan, d);
+    if (status == CLATTN_OK) status = check_kind(plan, d);
     if (status != CLATTN_OK) return status;
-    const int64_t batch = d->q.size[0], heads = d->q.size[1], len_q = d->q.size[2], len_kv = d->k.size[2];
-    const clattn__shape shapes[] = {
-        {CLATTN_TENSOR_Q, &d->q, {batch, heads, len_q, d->q.size[3]}, CLATTN_F32, false, CLATTN__READ, "q"},
-        {CLATTN_TENSOR_K, &d->k, {batch, d->k.size[1], len_kv, d->q.size[3]}, CLATTN_F32, false, CLATTN__READ,
-         "q's batch and dim"},
-        {CLATTN_TENSOR_V, &d->v, {batch, d->k.size[1], len_kv, d->v.size[3]}, CLATTN_F32, false, CLATTN__READ,
-         "q's batch, k's heads and len"},
-        {CLATTN_TENSOR_OUT, &d->out, {batch, heads, len_q, d->v.size[3]}, CLATTN_F32, false, CLATTN__WRITE,
-         "q's batch, heads and len, v's dim"},
-        {CLATTN_TENSOR_LSE, &d->lse, {batch, heads, len_q, 1}, CLATTN_F32, true, CLATTN__WRITE, "q's batch, heads and len, 1"},
-        {CLATTN_TENSOR_SCORES, &d->scores, {batch, heads, len_q, len_kv}, CLATTN_F32, true, CLATTN__WRITE,
-         "q's batch, heads and len, k's len"},
-        {CLATTN_TENSOR_WEIGHTS, &d->weights, {batch, heads, len_q, len_kv}, CLATTN_F32, true, CLATTN__WRITE,
-         "q's batch, heads and len, k's len"},
-    };
-    const clattn__attention_sizes sizes = {batch, heads, d->k.size[1], len_q, len_kv, d->q.size[3], d->v.size[3]};
-    status = clattn__declare(plan, shapes, sizeof shapes / sizeof *shapes);
+    const clattn__attention_sizes sizes = clattn__attention_sizes_of(d);
+    status = check_ragged(plan, &sizes);
+    if (status == CLATTN_OK) status = declare_main(plan, d, &sizes);
+    if (status == CLATTN_OK) status = declare_cache(plan, d, &sizes);
+    if (status == CLATTN_OK) status = check_rotary(plan, d, &sizes);
     return status == CLATTN_OK ? clattn__attention_resolve(plan, &sizes, &d->options) : status;
 }
 
-/* ---- steps -------------------------------------------------------------------------------------------------------- */
+/* ---- what a run in host memory can check ------------------------------------------------------------------------------ */
 
-static attention_params make_params(const clattn_attention_options *options, const clattn__attention_operands *o) {
-    return (attention_params){
-        .q = clattn__strides(&o->q.view),
-        .k = clattn__strides(&o->k.view),
-        .v = clattn__strides(&o->v.view),
-        .out = clattn__strides(&o->out.view),
-        .lse = clattn__strides(&o->lse.view),
-        .batch = o->q.view.size[0],
-        .heads_q = o->q.view.size[1],
-        .heads_kv = o->k.view.size[1],
-        .len_q = o->q.view.size[2],
-        .len_kv = o->k.view.size[2],
-        .keys = {.offset = options->offset, .left = -1, .right = options->causal ? 0 : -1},
-        .dtype = DTYPE_F32,
-        .head_dim = (i32)o->q.view.size[3],
-        .value_dim = (i32)o->v.view.size[3],
-        .scale = (float)options->scale,
-        .has_lse = o->lse.view.dtype != CLATTN_ABSENT,
-    };
-}
-
-static clattn_status emit_fused(clattn_plan *plan, const clattn__row *row, const clattn__params *params,
-                                const clattn__attention_operands *o) {
-    const clattn__place buffers[] = {o->q.place, o->k.place, o->v.place, o->out.place, o->lse.place};
-    return clattn__plan_step_of(plan, row, buffers, params, 1);
-}
-
-static clattn_status stage(clattn_plan *plan, clattn__role role, clattn__params params, const clattn__operand *scores,
-                           const clattn__operand *weights, const clattn__place *buffers) {
-    params.attention.scores = clattn__strides(&scores->view);
-    params.attention.weights = clattn__strides(&weights->view);
-    return clattn__plan_step(plan, role, buffers, &params, 1);
-}
-
-/* scores -> [mask ->] softmax -> weighted values. The matrix lives in the outputs asked for, else in workspace. The mask and
- * the softmax may work in place; raw scores that the caller wants are left alone. */
-static clattn_status emit_staged(clattn_plan *plan, const clattn__params *params, const clattn__attention_operands *o) {
-    const attention_params *a = &params->attention;
-    clattn__operand weights = o->weights, scores = o->scores;
-    clattn_status status = CLATTN_OK;
-    if (weights.place.where == CLATTN__NOWHERE)
-        status = clattn__plan_scratch(plan, clattn_tensor_bhld(CLATTN_F32, a->batch, a->heads_q, a->len_q, a->len_kv), &weights);
-    if (scores.place.where == CLATTN__NOWHERE) scores = weights;
-    if (status == CLATTN_OK)
-        status = stage(plan, CLATTN__ROLE_SCORES, *params, &scores, &scores,
-                       (clattn__place[]){o->q.place, o->k.place, scores.place});
-    if (status == CLATTN_OK && (a->keys.left >= 0 || a->keys.right >= 0)) {
-        status = stage(plan, CLATTN__ROLE_MASK, *params, &scores, &weights, (clattn__place[]){scores.place, weights.place});
-        scores = weights;
+static clattn_status check_offsets(const clattn_plan *plan, clattn_tensor_id id, void *const tensors[CLATTN_TENSOR_COUNT],
+                                   int64_t total) {
+    const clattn_tensor *offsets = &plan->tensors[id];
+    double before = 0;
+    for (int64_t n = 0; n < offsets->size[3]; n++) {
+        const double offset = clattn__load(offsets->dtype, tensors[id], offsets->size[3] == 1 ? 0 : n * offsets->stride[3]);
+        if (!(offset >= before) || (n == 0 && offset != 0) || offset > (double)total)
+            return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "%s[%lld] is %.0f; they ascend from 0 to at most %lld",
+                                clattn_tensor_name(id), (long long)n, offset, (long long)total);
+        before = offset;
     }
-    if (status == CLATTN_OK)
-        status = stage(plan, CLATTN__ROLE_SOFTMAX, *params, &scores, &weights,
-                       (clattn__place[]){scores.place, weights.place, o->lse.place});
-    if (status == CLATTN_OK)
-        status = stage(plan, CLATTN__ROLE_WEIGHTED_VALUES, *params, &scores, &weights,
-                       (clattn__place[]){weights.place, o->v.place, o->out.place});
-    return status;
-}
-
-static bool wants_matrix(const clattn__attention_operands *o) {
-    return o->scores.place.where != CLATTN__NOWHERE || o->weights.place.where != CLATTN__NOWHERE;
-}
-
-/* The row that serves as fused, or NULL for staged; and the reason in the plan's words. */
-static clattn_status choose_fused(clattn_plan *plan, const clattn__params *params, bool matrix, const clattn__row **row) {
-    const clattn_algorithm asked = plan->options.algorithm;
-    *row = NULL;
-    if (asked == CLATTN_ALGORITHM_FUSED && matrix)
-        return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED,
-                            "algorithm fused never holds the matrix that scores or weights ask for; use auto or staged");
-    if (asked != CLATTN_ALGORITHM_AUTO) {
-        clattn__text_add(&plan->why, "%s: asked for\n", asked == CLATTN_ALGORITHM_FUSED ? "fused" : "staged");
-        return asked == CLATTN_ALGORITHM_FUSED ? clattn__plan_choose(plan, CLATTN__ROLE_ATTENTION, params, row) : CLATTN_OK;
-    }
-    if (matrix) {
-        clattn__text_add(&plan->why, "staged: scores or weights are outputs, and fused never holds them\n");
-        return CLATTN_OK;
-    }
-    clattn__text obstacles = {0};
-    *row = clattn__choose_row(plan->context, CLATTN__ROLE_ATTENTION, params, &obstacles);
-    if (*row)
-        clattn__text_add(&plan->why, "fused: no %lld x %lld matrix is kept\n", (long long)params->attention.len_q,
-                         (long long)params->attention.len_kv);
-    else
-        clattn__text_add(&plan->why, "staged: no fused kernel serves this device and shape:\n");
-    clattn__text_add(&plan->why, "%s", obstacles.data ? obstacles.data : "");
-    clattn__text_free(&obstacles);
     return CLATTN_OK;
 }
 
-clattn_status clattn__attention_emit(clattn_plan *plan, const clattn_attention_options *options,
-                                     const clattn__attention_operands *o) {
-    const clattn__params params = {.attention = make_params(options, o)};
-    const clattn__row *fused;
-    clattn_status status = choose_fused(plan, &params, wants_matrix(o), &fused);
-    if (status != CLATTN_OK) return status;
-    plan->algorithm = fused ? "fused" : "staged";
-    return fused ? emit_fused(plan, fused, &params, o) : emit_staged(plan, &params, o);
+static clattn_status attention_check(const clattn_plan *plan, void *const tensors[CLATTN_TENSOR_COUNT]) {
+    const clattn_attention_desc *d = &plan->desc.attention;
+    const clattn__attention_sizes s = clattn__attention_sizes_of(d);
+    clattn_status status = clattn__check_lengths(plan, CLATTN_TENSOR_KV_LENGTHS, tensors, s.len_kv, "the keys that k has");
+    if (status == CLATTN_OK && s.cache == CLATTN__CACHE_IN_PLACE) {
+        int64_t room = s.len_kv - s.fresh;
+        const char *what = "the cache's room before the new keys";
+        const int64_t rows = s.len_q > s.fresh ? s.len_q : s.fresh;
+        if (d->rotary != CLATTN_ROTARY_NONE && d->rotary_cos.size[2] - rows < room) {
+            room = d->rotary_cos.size[2] - rows;
+            what = "the positions that rotary_cos has before the new ones";
+        }
+        status = clattn__check_lengths(plan, CLATTN_TENSOR_PAST_LENGTHS, tensors, room, what);
+    }
+    if (status == CLATTN_OK && s.ragged) status = check_offsets(plan, CLATTN_TENSOR_Q_OFFSETS, tensors, s.len_q);
+    if (status == CLATTN_OK && s.ragged) status = check_offsets(plan, CLATTN_TENSOR_KV_OFFSETS, tensors, s.len_kv);
+    return status;
 }
 
+/* ---- steps -------------------------------------------------------------------------------------------------------------- */
+
 static clattn_status attention_build(clattn_plan *plan) {
-    const clattn__attention_operands operands = {
-        .q = clattn__plan_operand(plan, CLATTN_TENSOR_Q),
-        .k = clattn__plan_operand(plan, CLATTN_TENSOR_K),
-        .v = clattn__plan_operand(plan, CLATTN_TENSOR_V),
+    const clattn_attention_desc *d = &plan->desc.attention;
+    const clattn__attention_sizes s = clattn__attention_sizes_of(d);
+    clattn__attention_operands o = {
         .out = clattn__plan_operand(plan, CLATTN_TENSOR_OUT),
         .lse = clattn__plan_operand(plan, CLATTN_TENSOR_LSE),
         .scores = clattn__plan_operand(plan, CLATTN_TENSOR_SCORES),
         .weights = clattn__plan_operand(plan, CLATTN_TENSOR_WEIGHTS),
+        .q_offsets = clattn__plan_operand(plan, CLATTN_TENSOR_Q_OFFSETS),
+        .kv_offsets = clattn__plan_operand(plan, CLATTN_TENSOR_KV_OFFSETS),
     };
-    return clattn__attention_emit(plan, &plan->desc.attention.options, &operands);
+    clattn__attention_option_operands(plan, &o);
+    clattn_status status = clattn__cache_emit(plan, d, &s, &o);
+    return status == CLATTN_OK ? clattn__attention_emit(plan, &d->options, &s, &o) : status;
 }
 
 const clattn__operator clattn__operator_attention = {
@@ -263,6 +243,7 @@ const clattn__operator clattn__operator_attention = {
     .desc_size = sizeof(clattn_attention_desc),
     .has_algorithm = true,
     .validate = attention_validate,
+    .check = attention_check,
     .reference = clattn__reference_attention,
     .build = attention_build,
 };

@@ -8,11 +8,14 @@
 /* Of the attention within; heads and columns are checked. */
 static clattn__attention_sizes attention_sizes(const clattn_mha_desc *d) {
     return (clattn__attention_sizes){
+        .dtype = d->x.dtype,
         .batch = d->x.size[0],
+        .members = d->x.size[0],
         .heads_q = d->heads_q,
         .heads_kv = d->heads_kv,
         .len_q = d->x.size[2],
         .len_kv = d->x_kv.dtype == CLATTN_ABSENT ? d->x.size[2] : d->x_kv.size[2],
+        .fresh = d->x_kv.dtype == CLATTN_ABSENT ? d->x.size[2] : d->x_kv.size[2],
         .head_dim = d->w_q.size[3] / d->heads_q,
         .value_dim = d->w_v.size[3] / d->heads_kv,
     };
@@ -61,20 +64,20 @@ static clattn_status mha_declare(clattn_plan *plan, const clattn_mha_desc *d) {
     const int64_t d_out = d->residual ? d_in : d->w_o.dtype == CLATTN_ABSENT ? merged : d->w_o.size[3];
     const char *out_dim = d->residual ? "x's, for the residual" : "columns of w_o, or merged heads";
     const clattn__shape shapes[] = {
-        {CLATTN_TENSOR_X, &d->x, {batch, 1, len_q, d_in}, CLATTN_F32, false, CLATTN__READ, "one head"},
-        {CLATTN_TENSOR_X_KV, &d->x_kv, {batch, 1, len_kv, d_kv}, CLATTN_F32, true, CLATTN__READ, "x's batch, one head"},
-        {CLATTN_TENSOR_W_Q, &d->w_q, {1, 1, d_in, columns_q}, CLATTN_F32, false, CLATTN__READ, "x's dim rows"},
-        {CLATTN_TENSOR_W_K, &d->w_k, {1, 1, d_kv, columns_k}, CLATTN_F32, false, CLATTN__READ,
+        {CLATTN_TENSOR_X, &d->x, {batch, 1, len_q, d_in}, CLATTN__ONLY_F32, false, CLATTN__READ, "one head"},
+        {CLATTN_TENSOR_X_KV, &d->x_kv, {batch, 1, len_kv, d_kv}, CLATTN__ONLY_F32, true, CLATTN__READ, "x's batch, one head"},
+        {CLATTN_TENSOR_W_Q, &d->w_q, {1, 1, d_in, columns_q}, CLATTN__ONLY_F32, false, CLATTN__READ, "x's dim rows"},
+        {CLATTN_TENSOR_W_K, &d->w_k, {1, 1, d_kv, columns_k}, CLATTN__ONLY_F32, false, CLATTN__READ,
          "x_kv's dim rows, w_q's head_dim times heads_kv"},
-        {CLATTN_TENSOR_W_V, &d->w_v, {1, 1, d_kv, columns_v}, CLATTN_F32, false, CLATTN__READ, "x_kv's dim rows"},
-        {CLATTN_TENSOR_W_O, &d->w_o, {1, 1, merged, d_out}, CLATTN_F32, true, CLATTN__READ,
+        {CLATTN_TENSOR_W_V, &d->w_v, {1, 1, d_kv, columns_v}, CLATTN__ONLY_F32, false, CLATTN__READ, "x_kv's dim rows"},
+        {CLATTN_TENSOR_W_O, &d->w_o, {1, 1, merged, d_out}, CLATTN__ONLY_F32, true, CLATTN__READ,
          "heads_q * value_dim rows, out's dim columns"},
-        {CLATTN_TENSOR_B_Q, &d->b_q, {1, 1, 1, columns_q}, CLATTN_F32, true, CLATTN__READ, "one for each column of w_q"},
-        {CLATTN_TENSOR_B_K, &d->b_k, {1, 1, 1, columns_k}, CLATTN_F32, true, CLATTN__READ, "one for each column of w_k"},
-        {CLATTN_TENSOR_B_V, &d->b_v, {1, 1, 1, columns_v}, CLATTN_F32, true, CLATTN__READ, "one for each column of w_v"},
-        {CLATTN_TENSOR_B_O, &d->b_o, {1, 1, 1, d_out}, CLATTN_F32, true, CLATTN__READ, "one for each column of w_o"},
-        {CLATTN_TENSOR_OUT, &d->out, {batch, 1, len_q, d_out}, CLATTN_F32, false, CLATTN__WRITE, out_dim},
-        {CLATTN_TENSOR_WEIGHTS, &d->weights, {batch, d->heads_q, len_q, len_kv}, CLATTN_F32, true, CLATTN__WRITE,
+        {CLATTN_TENSOR_B_Q, &d->b_q, {1, 1, 1, columns_q}, CLATTN__ONLY_F32, true, CLATTN__READ, "one for each column of w_q"},
+        {CLATTN_TENSOR_B_K, &d->b_k, {1, 1, 1, columns_k}, CLATTN__ONLY_F32, true, CLATTN__READ, "one for each column of w_k"},
+        {CLATTN_TENSOR_B_V, &d->b_v, {1, 1, 1, columns_v}, CLATTN__ONLY_F32, true, CLATTN__READ, "one for each column of w_v"},
+        {CLATTN_TENSOR_B_O, &d->b_o, {1, 1, 1, d_out}, CLATTN__ONLY_F32, true, CLATTN__READ, "one for each column of w_o"},
+        {CLATTN_TENSOR_OUT, &d->out, {batch, 1, len_q, d_out}, CLATTN__ONLY_F32, false, CLATTN__WRITE, out_dim},
+        {CLATTN_TENSOR_WEIGHTS, &d->weights, {batch, d->heads_q, len_q, len_kv}, CLATTN__ONLY_F32, true, CLATTN__WRITE,
          "heads_q maps of len_q by len_kv"},
     };
     const double products = (double)len_q * (double)d_in * (double)columns_q +
@@ -131,6 +134,11 @@ static clattn_status project_out(clattn_plan *plan, const clattn_mha_desc *d, co
     return clattn__project_emit(plan, &o);
 }
 
+static clattn_status mha_check(const clattn_plan *plan, void *const tensors[CLATTN_TENSOR_COUNT]) {
+    const int64_t len_kv = attention_sizes(&plan->desc.mha).len_kv;
+    return clattn__check_lengths(plan, CLATTN_TENSOR_KV_LENGTHS, tensors, len_kv, "the rows of x_kv, or x");
+}
+
 static clattn_status mha_build(clattn_plan *plan) {
     const clattn_mha_desc *d = &plan->desc.mha;
     const clattn__attention_sizes s = attention_sizes(d);
@@ -152,7 +160,8 @@ static clattn_status mha_build(clattn_plan *plan) {
     } else if (status == CLATTN_OK) {
         status = clattn__plan_scratch(plan, out, &o.out);
     }
-    if (status == CLATTN_OK) status = clattn__attention_emit(plan, &d->options, &o);
+    clattn__attention_option_operands(plan, &o);
+    if (status == CLATTN_OK) status = clattn__attention_emit(plan, &d->options, &s, &o);
     if (status == CLATTN_OK && d->w_o.dtype != CLATTN_ABSENT) status = project_out(plan, d, &o.out);
     return status;
 }
@@ -162,6 +171,7 @@ const clattn__operator clattn__operator_mha = {
     .desc_size = sizeof(clattn_mha_desc),
     .has_algorithm = true,
     .validate = mha_validate,
+    .check = mha_check,
     .reference = clattn__reference_mha,
     .build = mha_build,
 };

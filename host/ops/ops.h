@@ -10,13 +10,19 @@
 
 #include "../internal.h"
 
-/* A row of the shapes table that an operator checks: tensor `id` must have these sizes and this dtype. `what` explains a size in
- * the message. */
+/* A set of types of elements. */
+typedef uint32_t clattn__types;
+#define CLATTN__TYPE(dtype) ((clattn__types)1 << (dtype))
+#define CLATTN__ONLY_F32 CLATTN__TYPE(CLATTN_F32)
+#define CLATTN__INTEGERS (CLATTN__TYPE(CLATTN_I32) | CLATTN__TYPE(CLATTN_I64))
+
+/* A row of the shapes table that an operator checks: tensor `id` must have these sizes and one of these types. `what` explains a size
+ * in the message. */
 typedef struct clattn__shape {
     clattn_tensor_id id;
     const clattn_tensor *tensor;
     int64_t size[4];
-    clattn_dtype dtype;
+    clattn__types types;
     bool optional;
     clattn__access access;
     const char *what;
@@ -30,20 +36,68 @@ clattn_status clattn__check_sizes(clattn_plan *, const char *name, const clattn_
 
 /* ---- attention ------------------------------------------------------------------------------------------------------ */
 
+/* Where the keys before the new ones are. */
+typedef enum clattn__cache {
+    CLATTN__CACHE_NONE,
+    CLATTN__CACHE_PAST,     /* past_k, past_v: `past` keys */
+    CLATTN__CACHE_IN_PLACE, /* present_k, present_v hold them; how many, past_lengths says when the plan runs */
+} clattn__cache;
+
 typedef struct clattn__attention_sizes {
+    clattn_dtype dtype;
     int64_t batch, heads_q, heads_kv, len_q, len_kv, head_dim, value_dim;
+    int64_t members; /* of the batch; more than `batch` (1) where it is ragged */
+    bool ragged;
+    clattn__cache cache;
+    int64_t past, fresh; /* keys of a CLATTN__CACHE_PAST; new keys */
 } clattn__attention_sizes;
 
-/* Check the options for attention of these sizes, count its flops in the plan and resolve the defaults: afterwards has_scale is
- * 1, align is CLATTN_ALIGN_OFFSET and offset the offset. */
+/* Check the options for attention of these sizes, declare their tensors, resolve the scale, count the flops. */
 clattn_status clattn__attention_resolve(clattn_plan *, const clattn__attention_sizes *, clattn_attention_options *);
+/* What resolved options hide by position. */
+key_mask clattn__key_mask(const clattn_attention_options *, const clattn__attention_sizes *);
+/* What a run in host memory can check: each of kv_lengths is 0 to len_kv. */
+clattn_status clattn__check_lengths(const clattn_plan *, clattn_tensor_id, void *const tensors[CLATTN_TENSOR_COUNT], int64_t most,
+                                    const char *what);
 
 typedef struct clattn__attention_operands {
     clattn__operand q, k, v, out, lse, scores, weights;
+    clattn__operand mask, bias, slopes, sinks;
+    clattn__operand kv_lengths, q_offsets, kv_offsets;
+    int64_t appended; /* added to each of kv_lengths */
 } clattn__attention_operands;
 
-/* Steps for softmax(scale q k^T) v on these operands with resolved options; staged or fused as the plan was asked. */
-clattn_status clattn__attention_emit(clattn_plan *, const clattn_attention_options *, const clattn__attention_operands *);
+/* Fill in the operands that options name. */
+void clattn__attention_option_operands(const clattn_plan *, clattn__attention_operands *);
+/* Steps for attention on these operands with resolved options; staged, fused or split as the plan was asked. */
+clattn_status clattn__attention_emit(clattn_plan *, const clattn_attention_options *, const clattn__attention_sizes *,
+                                     const clattn__attention_operands *);
+
+/* ---- copies --------------------------------------------------------------------------------------------------------- */
+
+/* A step for y = x, converted to y's type, its rows placed `at` rows further, and rotated. What is not set is not done. */
+typedef struct clattn__copy_operands {
+    clattn__operand x, y;
+    int64_t at, position; /* where the first row goes, and at what position it stands */
+    clattn__operand starts; /* one a batch member, added to the position, and where it `moves` also to `at` */
+    bool moves;
+    clattn_rotary rotary;
+    clattn__operand cosines, sines;
+} clattn__copy_operands;
+
+clattn_status clattn__copy_emit(clattn_plan *, const clattn__copy_operands *);
+/* The place of a list of integers, as kernels take it, and how it lies. */
+int_list clattn__int_list(const clattn__operand *, int dim);
+
+/* ---- merge ------------------------------------------------------------------------------------------------------------- */
+
+/* A step that merges `parts` partial results; part p of member b is member p * batch + b of the first two. */
+typedef struct clattn__merge_operands {
+    i64 parts;
+    clattn__operand out_parts, lse_parts, sinks, out, lse;
+} clattn__merge_operands;
+
+clattn_status clattn__merge_emit(clattn_plan *, const clattn__merge_operands *);
 
 /* ---- project ---------------------------------------------------------------------------------------------------------- */
 

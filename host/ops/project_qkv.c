@@ -47,9 +47,9 @@ static clattn_status declare_product(clattn_plan *plan, const product *ids, cons
         return clattn__fail(plan->context, CLATTN_ERROR_SHAPE, "%s has %lld heads of %lld and %s has %lld columns", y_name,
                             (long long)y->size[1], (long long)y->size[3], w_name, (long long)columns);
     const clattn__shape shapes[] = {
-        {ids->w, w, {1, 1, x->size[3], columns}, CLATTN_F32, false, CLATTN__READ, "x's dim rows"},
-        {ids->bias, bias, {1, 1, 1, columns}, CLATTN_F32, true, CLATTN__READ, "one for each column of the weight"},
-        {ids->y, y, {x->size[0], y->size[1], x->size[2], y->size[3]}, CLATTN_F32, false, CLATTN__WRITE, "x's batch and len"},
+        {ids->w, w, {1, 1, x->size[3], columns}, CLATTN__ONLY_F32, false, CLATTN__READ, "x's dim rows"},
+        {ids->bias, bias, {1, 1, 1, columns}, CLATTN__ONLY_F32, true, CLATTN__READ, "one for each column of the weight"},
+        {ids->y, y, {x->size[0], y->size[1], x->size[2], y->size[3]}, CLATTN__ONLY_F32, false, CLATTN__WRITE, "x's batch and len"},
     };
     plan->flops += 2.0 * (double)x->size[0] * (double)x->size[2] * (double)x->size[3] * (double)columns;
     return clattn__declare(plan, shapes, sizeof shapes / sizeof *shapes);
@@ -59,8 +59,8 @@ static clattn_status project_qkv_validate(clattn_plan *plan) {
     const clattn_project_qkv_desc *d = &plan->desc.project_qkv;
     const clattn_tensor *x_kv = d->x_kv.dtype == CLATTN_ABSENT ? &d->x : &d->x_kv;
     const clattn__shape inputs[] = {
-        {CLATTN_TENSOR_X, &d->x, {d->x.size[0], 1, d->x.size[2], d->x.size[3]}, CLATTN_F32, false, CLATTN__READ, "one head"},
-        {CLATTN_TENSOR_X_KV, &d->x_kv, {d->x.size[0], 1, d->x_kv.size[2], d->x_kv.size[3]}, CLATTN_F32, true, CLATTN__READ,
+        {CLATTN_TENSOR_X, &d->x, {d->x.size[0], 1, d->x.size[2], d->x.size[3]}, CLATTN__ONLY_F32, false, CLATTN__READ, "one head"},
+        {CLATTN_TENSOR_X_KV, &d->x_kv, {d->x.size[0], 1, d->x_kv.size[2], d->x_kv.size[3]}, CLATTN__ONLY_F32, true, CLATTN__READ,
          "x's batch, one head"},
     };
     clattn_status status = clattn__declare(plan, inputs, sizeof inputs / sizeof *inputs);

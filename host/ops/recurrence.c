@@ -35,17 +35,17 @@ static clattn_status recurrence_validate(clattn_plan *plan) {
     const int64_t batch = d->x.size[0], steps = d->x.size[2], d_in = d->x.size[3], hidden = d->w_h.size[3];
     const int64_t rows = gates(d) * hidden;
     const clattn__shape shapes[] = {
-        {CLATTN_TENSOR_X, &d->x, {batch, 1, steps, d_in}, CLATTN_F32, false, CLATTN__READ, "one head"},
-        {CLATTN_TENSOR_W_IN, &d->w_in, {1, 1, rows, d_in}, CLATTN_F32, false, CLATTN__READ,
+        {CLATTN_TENSOR_X, &d->x, {batch, 1, steps, d_in}, CLATTN__ONLY_F32, false, CLATTN__READ, "one head"},
+        {CLATTN_TENSOR_W_IN, &d->w_in, {1, 1, rows, d_in}, CLATTN__ONLY_F32, false, CLATTN__READ,
          "hidden rows a gate, x's dim columns"},
-        {CLATTN_TENSOR_W_H, &d->w_h, {1, 1, rows, hidden}, CLATTN_F32, false, CLATTN__READ, "hidden rows a gate"},
-        {CLATTN_TENSOR_BIAS, &d->bias, {1, 1, 1, rows}, CLATTN_F32, true, CLATTN__READ, "one for each row of w_in"},
-        {CLATTN_TENSOR_H_0, &d->h_0, {batch, 1, 1, hidden}, CLATTN_F32, true, CLATTN__READ, "x's batch, w_h's columns"},
-        {CLATTN_TENSOR_C_0, &d->c_0, {batch, 1, 1, hidden}, CLATTN_F32, true, CLATTN__READ, "x's batch, w_h's columns"},
-        {CLATTN_TENSOR_OUT, &d->out, {batch, 1, steps, hidden}, CLATTN_F32, false, CLATTN__WRITE,
+        {CLATTN_TENSOR_W_H, &d->w_h, {1, 1, rows, hidden}, CLATTN__ONLY_F32, false, CLATTN__READ, "hidden rows a gate"},
+        {CLATTN_TENSOR_BIAS, &d->bias, {1, 1, 1, rows}, CLATTN__ONLY_F32, true, CLATTN__READ, "one for each row of w_in"},
+        {CLATTN_TENSOR_H_0, &d->h_0, {batch, 1, 1, hidden}, CLATTN__ONLY_F32, true, CLATTN__READ, "x's batch, w_h's columns"},
+        {CLATTN_TENSOR_C_0, &d->c_0, {batch, 1, 1, hidden}, CLATTN__ONLY_F32, true, CLATTN__READ, "x's batch, w_h's columns"},
+        {CLATTN_TENSOR_OUT, &d->out, {batch, 1, steps, hidden}, CLATTN__ONLY_F32, false, CLATTN__WRITE,
          "x's batch and len, w_h's columns"},
-        {CLATTN_TENSOR_H_N, &d->h_n, {batch, 1, 1, hidden}, CLATTN_F32, true, CLATTN__WRITE, "x's batch, w_h's columns"},
-        {CLATTN_TENSOR_C_N, &d->c_n, {batch, 1, 1, hidden}, CLATTN_F32, true, CLATTN__WRITE, "x's batch, w_h's columns"},
+        {CLATTN_TENSOR_H_N, &d->h_n, {batch, 1, 1, hidden}, CLATTN__ONLY_F32, true, CLATTN__WRITE, "x's batch, w_h's columns"},
+        {CLATTN_TENSOR_C_N, &d->c_n, {batch, 1, 1, hidden}, CLATTN__ONLY_F32, true, CLATTN__WRITE, "x's batch, w_h's columns"},
     };
     plan->name = d->cell == CLATTN_CELL_LSTM ? "lstm" : "rnn";
     plan->flops = 2.0 * (double)batch * (double)steps * (double)rows * ((double)d_in + (double)hidden);
@@ -101,7 +101,7 @@ static bool choose_persistent(clattn_plan *plan) {
 static clattn_status emit_inputs(clattn_plan *plan, const clattn_recurrence_desc *d, recurrence_operands *o) {
     const int64_t rows = gates(d) * d->w_h.size[3];
     clattn_status status =
-        clattn__plan_scratch(plan, clattn_tensor_bhld(CLATTN_F32, d->x.size[0], 1, d->x.size[2], rows), &o->xw);
+        clattn__plan_scratch(plan, clattn_tensor_bhld(CLATTN__ONLY_F32, d->x.size[0], 1, d->x.size[2], rows), &o->xw);
     if (status != CLATTN_OK) return status;
     clattn__project_operands project = {.x = o->x, .w = o->w_in, .bias = o->bias, .y = o->xw};
     project.w.view = clattn_tensor_transposed(o->w_in.view);
@@ -155,7 +155,7 @@ static clattn_status recurrence_build(clattn_plan *plan) {
     clattn_status status = CLATTN_OK;
     const clattn__row *chain = NULL;
     if (lstm && o.c.place.where == CLATTN__NOWHERE)
-        status = clattn__plan_scratch(plan, clattn_tensor_bhld(CLATTN_F32, d->x.size[0], 1, 1, d->w_h.size[3]), &o.c);
+        status = clattn__plan_scratch(plan, clattn_tensor_bhld(CLATTN__ONLY_F32, d->x.size[0], 1, 1, d->w_h.size[3]), &o.c);
     if (status == CLATTN_OK && steps) status = emit_inputs(plan, d, &o);
     clattn__params params = {.recurrence = make_params(d, &o)};
     if (status == CLATTN_OK) status = clattn__plan_choose(plan, role, &params, &chain);

@@ -51,9 +51,12 @@ clattn_status clattn__oracle_mha(const clattn__oracle_mha_args *args) {
         .v = v,
         .out = clattn__view_split_heads(merged, args->heads_q),
         .weights = args->weights,
-        .scale = args->scale,
-        .causal = args->causal,
-        .offset = args->offset,
+        .mask = args->mask,
+        .bias = args->bias,
+        .alibi_slopes = args->alibi_slopes,
+        .sinks = args->sinks,
+        .kv_lengths = args->kv_lengths,
+        .options = args->options,
     };
     status = clattn__oracle_attention(&attention);
     if (status != CLATTN_OK) goto done;
@@ -91,9 +94,12 @@ clattn_status clattn__reference_mha(const clattn_plan *plan, void *const tensors
         .heads_q = desc->heads_q,
         .heads_kv = desc->heads_kv,
         .residual = desc->residual,
-        .scale = desc->options.scale,
-        .causal = desc->options.causal,
-        .offset = desc->options.offset,
+        .mask = clattn__view_of(plan, tensors, CLATTN_TENSOR_MASK),
+        .bias = clattn__view_of(plan, tensors, CLATTN_TENSOR_BIAS),
+        .alibi_slopes = clattn__view_of(plan, tensors, CLATTN_TENSOR_ALIBI_SLOPES),
+        .sinks = clattn__view_of(plan, tensors, CLATTN_TENSOR_SINKS),
+        .kv_lengths = clattn__view_of(plan, tensors, CLATTN_TENSOR_KV_LENGTHS),
+        .options = &desc->options,
     };
     return clattn__oracle_mha(&args);
 }

@@ -9,7 +9,7 @@
 
 clattn__view clattn__view_of(const clattn_plan *plan, void *const tensors[CLATTN_TENSOR_COUNT], clattn_tensor_id id) {
     const clattn_tensor *tensor = &plan->tensors[id];
-    clattn__view view = {.data = tensors[id], .present = tensor->dtype != CLATTN_ABSENT};
+    clattn__view view = {.data = tensors[id], .present = tensor->dtype != CLATTN_ABSENT, .dtype = tensor->dtype};
     memcpy(view.size, tensor->size, sizeof view.size);
     memcpy(view.stride, tensor->stride, sizeof view.stride);
     return view;
@@ -19,7 +19,7 @@ clattn__view clattn__view_of_doubles(double *data, i64 batch, i64 heads, i64 len
     return (clattn__view){
         .data = data,
         .present = true,
-        .is_double = true,
+        .dtype = CLATTN_F64,
         .size = {batch, heads, len, dim},
         .stride = {heads * len * dim, len * dim, dim, 1},
     };

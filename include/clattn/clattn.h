@@ -159,6 +159,9 @@ typedef enum clattn_dtype {
     CLATTN_I64 = 7,
 } clattn_dtype;
 
+/* "f32", "bf16", ...; "?" for a value that is none. */
+CLATTN_API const char *clattn_dtype_name(clattn_dtype dtype);
+
 /* A view (batch, heads, len, dim) of memory that a run binds later. Strides count elements and may be any layout's:
  * element (b,h,l,d) lies at b*stride[0] + h*stride[1] + l*stride[2] + d*stride[3] from the pointer. Strides are >= 0; that
  * of a dimension of size 1 is ignored; that of a broadcast dimension is 0 (inputs only). */

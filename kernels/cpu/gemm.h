@@ -4,8 +4,8 @@
  *
  *      acc[r][lane] += sum over k of  a[r * a_row + k * a_step] * b[k * b_step + lane]        k = 0 ... depth - 1, in that order
  *
- * for VECTORS * VECTOR_WIDTH lanes. Scalars of A are broadcast from where they lie, so that any strides serve, and none costs a
- * copy; B's lanes lie packed. The block has ROWS rows always: ROWS * VECTORS sums and VECTORS + 1 operands must fit the register
+ * for VECTORS * WIDTH lanes. Scalars of A are broadcast from where they lie, so that any strides serve, and none costs a copy;
+ * B's lanes lie packed. The block has ROWS rows always: ROWS * VECTORS sums and VECTORS + 1 operands must fit the register
  * file (16 of AVX2, 32 of AVX-512 and NEON). Where fewer rows are left, the last of them fills the block up, and its copies are
  * not stored. A row's sums do not depend on which rows were computed beside it.
  *
@@ -21,10 +21,10 @@
 /* The row that stands at place r of a block of which `rows` are left. */
 #define ROW_AT(r, rows) ((r) < (rows) ? (r) : (rows) - 1)
 
-/* The micro-kernel `name` for a register block and the address space of its B. */
-#define DEFINE_MULTIPLY(name, ROWS, VECTORS, B_SPACE)                                                                      \
-    INLINE void name(vec acc[ROWS][VECTORS], int rows, __global const float *a, i64 a_row, i64 a_step,                     \
-                     B_SPACE const float *b, i64 b_step, i64 depth) {                                                      \
+/* The micro-kernel `name` for a register block and the address spaces of its A and B. */
+#define DEFINE_MULTIPLY(name, ROWS, VECTORS, A_SPACE, B_SPACE)                                                             \
+    INLINE void name(vec acc[ROWS][VECTORS], int rows, A_SPACE const real *a, i64 a_row, i64 a_step,                       \
+                     B_SPACE const real *b, i64 b_step, i64 depth) {                                                       \
         i64 row[ROWS];                                                                                                     \
         vec sum[ROWS][VECTORS];                                                                                            \
         UNROLL for (int r = 0; r < ROWS; r++) {                                                                            \
@@ -33,7 +33,7 @@
         }                                                                                                                  \
         for (i64 k = 0; k < depth; k++, a += a_step, b += b_step) {                                                        \
             vec lanes[VECTORS];                                                                                            \
-            UNROLL for (int v = 0; v < VECTORS; v++) lanes[v] = vec_load(b + v * VECTOR_WIDTH);                            \
+            UNROLL for (int v = 0; v < VECTORS; v++) lanes[v] = vec_load(b + v * WIDTH);                                   \
             UNROLL for (int r = 0; r < ROWS; r++) {                                                                        \
                 vec scalar = vec_splat(a[row[r]]);                                                                         \
                 UNROLL for (int v = 0; v < VECTORS; v++) sum[r][v] += scalar * lanes[v];                                   \
@@ -43,9 +43,9 @@
     }
 
 #if defined(ROWS) && defined(VECTORS)
-#define LANES (VECTORS * VECTOR_WIDTH)
+#define LANES (VECTORS * WIDTH)
 #define FOR_BLOCK(r, v) UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < VECTORS; v++)
-DEFINE_MULTIPLY(multiply, ROWS, VECTORS, __private)
+DEFINE_MULTIPLY(multiply, ROWS, VECTORS, __global, __private)
 #endif
 
 #endif

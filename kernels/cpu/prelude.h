@@ -3,8 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A CPU kernel is a group of one work-item on vectors of VECTOR_WIDTH floats. It uses no barrier, no local memory and, beyond
- * the C that both languages share, only what stands here. vec is a vector of floats, ivec one of 32-bit integers as wide; a
- * comparison of two vecs is an ivec of 0 and -1.
+ * the C that both languages share, only what stands here. It computes in `real`: double where its DTYPE is that of f64, else
+ * float. vec is a vector of WIDTH reals, ivec one of as many integers of a real's size; a comparison of two vecs is an ivec of
+ * 0 and -1. REAL(0.5) is a constant of type real.
  */
 #ifndef CLATTN_KERNELS_CPU_PRELUDE_H
 #define CLATTN_KERNELS_CPU_PRELUDE_H
@@ -18,21 +19,53 @@
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
+#if !defined(DTYPE) /* what kernels of f32 alone leave out */
+#define DTYPE DTYPE_F32
+#endif
+#if DTYPE == DTYPE_F64
+#if defined(__OPENCL_C_VERSION__)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+typedef double real;
+typedef i64 integer;
+#define REAL(x) x
+#if VECTOR_WIDTH == 16
+#define WIDTH 8
+#elif VECTOR_WIDTH == 8
+#define WIDTH 4
+#else
+#define WIDTH 2
+#endif
+#else
+typedef float real;
+typedef i32 integer;
+#define REAL(x) x##f
+#define WIDTH VECTOR_WIDTH
+#endif
+
 #if defined(__OPENCL_C_VERSION__)
 
 #define GROUP_OF_ONE __attribute__((reqd_work_group_size(1, 1, 1)))
 #define UNROLL _Pragma("unroll")
 
-typedef JOIN(float, VECTOR_WIDTH) vec;
-typedef JOIN(int, VECTOR_WIDTH) ivec;
+#if DTYPE == DTYPE_F64
+typedef JOIN(double, WIDTH) vec;
+typedef JOIN(long, WIDTH) ivec;
+#define vec_bits(x) JOIN(as_long, WIDTH)(x)
+#define vec_of_bits(x) JOIN(as_double, WIDTH)(x)
+#define real_of_bits(x) as_double(x)
+#else
+typedef JOIN(float, WIDTH) vec;
+typedef JOIN(int, WIDTH) ivec;
+#define vec_bits(x) JOIN(as_int, WIDTH)(x)
+#define vec_of_bits(x) JOIN(as_float, WIDTH)(x)
+#endif
 
-#define vec_load(p) JOIN(vload, VECTOR_WIDTH)(0, p)
-#define vec_store(x, p) JOIN(vstore, VECTOR_WIDTH)(x, 0, p)
-#define ivec_load(p) JOIN(vload, VECTOR_WIDTH)(0, p)
+#define vec_load(p) JOIN(vload, WIDTH)(0, p)
+#define vec_store(x, p) JOIN(vstore, WIDTH)(x, 0, p)
+#define ivec_load(p) JOIN(vload, WIDTH)(0, p)
 #define vec_splat(x) ((vec)(x))
 #define ivec_splat(x) ((ivec)(x))
-#define vec_bits(x) JOIN(as_int, VECTOR_WIDTH)(x)
-#define vec_of_bits(x) JOIN(as_float, VECTOR_WIDTH)(x)
 #define vec_select(condition, yes, no) ((condition) ? (yes) : (no))
 #define vec_any_nan(x) any(isnan(x))
 /* a > b ? a : b, so that b is the result wherever one of them is NaN. */
@@ -64,105 +97,184 @@ static _Thread_local i64 native_group_id, native_num_groups;
 #define get_group_id(dimension) native_group_id
 #define get_num_groups(dimension) native_num_groups
 
-typedef float vec __attribute__((vector_size(4 * VECTOR_WIDTH)));
-typedef i32 ivec __attribute__((vector_size(4 * VECTOR_WIDTH)));
-typedef float vec_unaligned __attribute__((vector_size(4 * VECTOR_WIDTH), aligned(4), may_alias));
-typedef i32 ivec_unaligned __attribute__((vector_size(4 * VECTOR_WIDTH), aligned(4), may_alias));
+typedef real vec __attribute__((vector_size(4 * VECTOR_WIDTH)));
+typedef integer ivec __attribute__((vector_size(4 * VECTOR_WIDTH)));
+typedef real vec_unaligned __attribute__((vector_size(4 * VECTOR_WIDTH), aligned(4), may_alias));
+typedef integer ivec_unaligned __attribute__((vector_size(4 * VECTOR_WIDTH), aligned(4), may_alias));
 
 #define vec_load(p) ((vec) * (const vec_unaligned *)(p))
 #define vec_store(x, p) ((void)(*(vec_unaligned *)(p) = (x)))
 #define ivec_load(p) ((ivec) * (const ivec_unaligned *)(p))
-#define vec_splat(x) ((float)(x) - (vec){0})
-#define ivec_splat(x) ((i32)(x) - (ivec){0})
+#define vec_splat(x) ((real)(x) - (vec){0})
+#define ivec_splat(x) ((integer)(x) - (ivec){0})
 #define vec_bits(x) ((ivec)(x))
 #define vec_of_bits(x) ((vec)(x))
 #define vec_select(condition, yes, no) vec_of_bits(((condition) & vec_bits(yes)) | (~(condition) & vec_bits(no)))
+#if DTYPE == DTYPE_F64
+#if VECTOR_WIDTH == 16 && defined(__AVX512F__)
+#define vec_max(a, b) ((vec)_mm512_max_pd((__m512d)(a), (__m512d)(b)))
+#elif VECTOR_WIDTH == 8 && defined(__AVX__)
+#define vec_max(a, b) ((vec)_mm256_max_pd((__m256d)(a), (__m256d)(b)))
+#elif VECTOR_WIDTH == 4 && defined(__SSE2__)
+#define vec_max(a, b) ((vec)_mm_max_pd((__m128d)(a), (__m128d)(b)))
+#endif
+#else
 #if VECTOR_WIDTH == 16 && defined(__AVX512F__)
 #define vec_max(a, b) ((vec)_mm512_max_ps((__m512)(a), (__m512)(b)))
 #elif VECTOR_WIDTH == 8 && defined(__AVX__)
 #define vec_max(a, b) ((vec)_mm256_max_ps((__m256)(a), (__m256)(b)))
 #elif VECTOR_WIDTH == 4 && defined(__SSE__)
 #define vec_max(a, b) ((vec)_mm_max_ps((__m128)(a), (__m128)(b)))
-#else
+#endif
+#define log(x) logf(x)
+#endif
+#if !defined(vec_max)
 #define vec_max(a, b) vec_select((a) > (b), a, b)
 #endif
 
-#define log(x) logf(x)
+#if DTYPE == DTYPE_F64
+static inline double real_of_bits(i64 bits) {
+    union {
+        i64 bits;
+        double real;
+    } both = {bits};
+    return both.real;
+}
+#endif
 
 static inline int vec_any_nan(vec x) {
     ivec nan = x != x;
-    i32 any = 0;
-    for (int i = 0; i < VECTOR_WIDTH; i++) any |= nan[i];
-    return any;
+    integer any = 0;
+    for (int i = 0; i < WIDTH; i++) any |= nan[i];
+    return any != 0;
 }
 
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
-#define LOG2_E 1.44269504088896341f
-#define LN_2 0.693147180559945309f
 
-/* 2^f * 2^n for |f| <= 1/2, n one of the integers -127 (giving 0) ... 128 (giving infinity) plus EXP_ROUND, which is so large
- * that the sum has no room for a fraction and its low bits are n + 127, the exponent of 2^n. 2^f is the polynomial of least
- * maximal relative error among those with the constant term 1. */
-#define EXP_ROUND (12582912.0f + 127.0f)
-INLINE vec vec_exp2_parts(vec n, vec f) {
+/* The scale or the softcap of attention_params. */
+#if DTYPE == DTYPE_F64
+#define real_parameter(p, name) real_of_bits((p)->name##_f64)
+#else
+#define real_parameter(p, name) ((p)->name)
+#endif
+
+#define LOG2_E REAL(1.44269504088896341)
+#define LN_2 REAL(0.693147180559945309)
+
+/* What the exponentials know of the type: exponents of 2 from -EXP_BIAS (0) to EXP_BIAS + 1 (infinity); EXP_ROUND, so large
+ * that x + EXP_ROUND has no room for a fraction and its low bits are the exponent of 2^x; ln(2) as LN_2_HIGH, so short that a
+ * product with an exponent is exact, and what it lacks. */
+#if DTYPE == DTYPE_F64
+#define EXP_BIAS 1023.0
+#define EXP_ROUND (6755399441055744.0 + EXP_BIAS)
+#define EXP_SHIFT 52
+#define LN_2_HIGH 0.69314718036912381649
+#define LN_2_LOW 1.9082149292705877e-10
+#else
+#define EXP_BIAS 127.0f
+#define EXP_ROUND (12582912.0f + EXP_BIAS)
+#define EXP_SHIFT 23
+#define LN_2_HIGH 0.693359375f
+#define LN_2_LOW -2.12194440e-4f
+#endif
+
+/* 2^f for |f| <= 1/2: the polynomial of least maximal relative error (f32 1e-7, f64 2e-17) among those with constant term 1. */
+INLINE vec vec_exp2_fraction(vec f) {
+#if DTYPE == DTYPE_F64
+    vec y = vec_splat(4.07808253608618615e-10);
+    y = y * f + 7.07257032075841552e-9;
+    y = y * f + 1.0180647576596453e-7;
+    y = y * f + 1.32154426757972389e-6;
+    y = y * f + 1.52527273854276346e-5;
+    y = y * f + 1.54035304415713795e-4;
+    y = y * f + 1.33335581534396772e-3;
+    y = y * f + 9.61812910760700282e-3;
+    y = y * f + 5.5504108664790396e-2;
+    y = y * f + 2.4022650695910098e-1;
+    y = y * f + 6.93147180559945697e-1;
+    return y * f + 1.0;
+#else
     vec y = vec_splat(1.32647273e-3f);
     y = y * f + 9.67151299e-3f;
     y = y * f + 5.55073358e-2f;
     y = y * f + 2.40222424e-1f;
     y = y * f + 6.93147004e-1f;
-    y = y * f + 1.0f;
-    return y * vec_of_bits(vec_bits(n) << 23);
+    return y * f + 1.0f;
+#endif
 }
 
-/* 2^x for x <= 128, relative error below 2e-7; 0 from -126.5 down to -infinity; NaN gives NaN. */
+/* 2^f * 2^n for |f| <= 1/2, n an exponent plus EXP_ROUND. */
+INLINE vec vec_exp2_parts(vec n, vec f) { return vec_exp2_fraction(f) * vec_of_bits(vec_bits(n) << EXP_SHIFT); }
+
+/* 2^x for x <= EXP_BIAS + 1, relative error below 2e-7 (f64: 3e-16); 0 from -EXP_BIAS + 0.5 down to -infinity; NaN stays. */
 INLINE vec vec_exp2(vec x) {
-    x = vec_max(vec_splat(-127.0f), x);
+    x = vec_max(vec_splat(-EXP_BIAS), x);
     vec n = x + EXP_ROUND;
     return vec_exp2_parts(n, x - (n - EXP_ROUND));
 }
 
-/* e^x, relative error below 3e-7; 0 below -87.7, infinity above 88.37; NaN gives NaN. ln(2) in two parts, the first so short
- * that its product with n is exact, keeps large arguments as accurate as small ones. */
+/* e^x, relative error below 3e-7 (f64: 5e-16); 0 below -87.7 (-708.8), infinity above 88.37 (709.4); NaN stays. ln(2) in two
+ * parts keeps large arguments as accurate as small ones. */
 INLINE vec vec_exp(vec x) {
-    x = vec_max(vec_splat(-88.0296919f), x);
-    x = -vec_max(vec_splat(-88.7228394f), -x);
+    x = vec_max(vec_splat(-EXP_BIAS * LN_2), x);
+    x = -vec_max(vec_splat(-(EXP_BIAS + REAL(1.0)) * LN_2), -x);
     vec n = x * LOG2_E + EXP_ROUND, whole = n - EXP_ROUND;
-    vec rest = x - whole * 0.693359375f;
-    return vec_exp2_parts(n, (rest + whole * 2.12194440e-4f) * LOG2_E);
+    vec rest = x - whole * LN_2_HIGH;
+    return vec_exp2_parts(n, (rest - whole * LN_2_LOW) * LOG2_E);
 }
 
-INLINE vec vec_sigmoid(vec x) { return 1.0f / (1.0f + vec_exp(-x)); }
+INLINE vec vec_sigmoid(vec x) { return REAL(1.0) / (REAL(1.0) + vec_exp(-x)); }
 
-/* Near 0 an odd polynomial (Cephes' tanhf), where the quotient would cancel. */
-INLINE vec vec_tanh(vec x) {
-    vec size = vec_max(x, -x), square = x * x;
+INLINE vec vec_abs(vec x) { return vec_max(x, -x); }
+
+/* tanh(x) / x - 1 over x^2 for |x| <= 0.625, of x^2. f32: Cephes' tanhf; f64: relative error of the whole below 2e-17. */
+INLINE vec vec_tanh_fraction(vec square) {
+#if DTYPE == DTYPE_F64
+    vec y = vec_splat(-1.60725686853804464e-5);
+    y = y * square + 7.71443629659281351e-5;
+    y = y * square - 2.28564206179101819e-4;
+    y = y * square + 5.86316536896368246e-4;
+    y = y * square - 1.45495887657015048e-3;
+    y = y * square + 3.59198917345180895e-3;
+    y = y * square - 8.86322100257199204e-3;
+    y = y * square + 2.18694875760887849e-2;
+    y = y * square - 5.39682539312673679e-2;
+    y = y * square + 1.33333333332620904e-1;
+    return y * square - 3.33333333333328553e-1;
+#else
     vec y = vec_splat(-5.70498872745e-3f);
     y = y * square + 2.06390887954e-2f;
     y = y * square - 5.37397155531e-2f;
     y = y * square + 1.33314422036e-1f;
-    y = y * square - 3.33332819422e-1f;
-    vec near = y * square * x + x, far = 1.0f - 2.0f / (vec_exp(size + size) + 1.0f);
-    return vec_select(size < vec_splat(0.625f), near, vec_select(x < vec_splat(0.0f), -far, far));
+    return y * square - 3.33332819422e-1f;
+#endif
+}
+
+/* Near 0 an odd polynomial, where the quotient would cancel. */
+INLINE vec vec_tanh(vec x) {
+    vec size = vec_abs(x), square = x * x;
+    vec near = vec_tanh_fraction(square) * square * x + x, far = REAL(1.0) - REAL(2.0) / (vec_exp(size + size) + REAL(1.0));
+    return vec_select(size < vec_splat(REAL(0.625)), near, vec_select(x < vec_splat(REAL(0.0)), -far, far));
 }
 
 /* The next vector of a strided row of which `left` elements are left; `fill` in the lanes beyond. */
-INLINE vec row_load(__global const float *row, i64 step, i64 left, float fill) {
-    if (step == 1 && left >= VECTOR_WIDTH) return vec_load(row);
-    float lanes[VECTOR_WIDTH];
-    for (int lane = 0; lane < VECTOR_WIDTH; lane++) lanes[lane] = lane < left ? row[lane * step] : fill;
+INLINE vec row_load(__global const real *row, i64 step, i64 left, real fill) {
+    if (step == 1 && left >= WIDTH) return vec_load(row);
+    real lanes[WIDTH];
+    for (int lane = 0; lane < WIDTH; lane++) lanes[lane] = lane < left ? row[lane * step] : fill;
     return vec_load(lanes);
 }
 
-INLINE void row_store(__global float *row, i64 step, i64 left, vec x) {
-    if (step == 1 && left >= VECTOR_WIDTH) {
+INLINE void row_store(__global real *row, i64 step, i64 left, vec x) {
+    if (step == 1 && left >= WIDTH) {
         vec_store(x, row);
         return;
     }
-    float lanes[VECTOR_WIDTH];
+    real lanes[WIDTH];
     vec_store(x, lanes);
-    for (int lane = 0; lane < VECTOR_WIDTH && lane < left; lane++) row[lane * step] = lanes[lane];
+    for (int lane = 0; lane < WIDTH && lane < left; lane++) row[lane * step] = lanes[lane];
 }
 
 #endif

@@ -1,0 +1,306 @@
+/* attention: the steps, fused, split or in four stages.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <string.h>
+
+#include "ops.h"
+
+static bool is_here(const clattn__operand *operand) { return operand->place.where != CLATTN__NOWHERE; }
+
+/* ---- parameters --------------------------------------------------------------------------------------------------------- */
+
+static i64 double_bits(double x) {
+    i64 bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static i32 alibi_of(const clattn_attention_options *options, const clattn__attention_operands *o) {
+    return options->alibi ? ALIBI_STANDARD : is_here(&o->slopes) ? ALIBI_GIVEN : ALIBI_NONE;
+}
+
+static attention_params make_params(const clattn_attention_options *options, const clattn__attention_sizes *s,
+                                    const clattn__attention_operands *o) {
+    attention_params p = {
+        .q = clattn__strides(&o->q.view),
+        .k = clattn__strides(&o->k.view),
+        .v = clattn__strides(&o->v.view),
+        .out = clattn__strides(&o->out.view),
+        .lse = clattn__strides(&o->lse.view),
+        .mask = clattn__strides(&o->mask.view),
+        .bias = clattn__strides(&o->bias.view),
+        .mask_len = o->mask.view.size[3],
+        .bias_len = o->bias.view.size[3],
+        .batch = s->members,
+        .heads_q = s->heads_q,
+        .heads_kv = s->heads_kv,
+        .len_q = s->len_q,
+        .len_kv = s->len_kv,
+        .keys = clattn__key_mask(options, s),
+        .kv_lengths = clattn__int_list(&o->kv_lengths, 0),
+        .q_offsets = clattn__int_list(&o->q_offsets, 3),
+        .kv_offsets = clattn__int_list(&o->kv_offsets, 3),
+        .appended = o->appended,
+        .slopes_b = clattn__strides(&o->slopes.view).b,
+        .slopes_h = clattn__strides(&o->slopes.view).h,
+        .sinks_b = clattn__strides(&o->sinks.view).b,
+        .sinks_h = clattn__strides(&o->sinks.view).h,
+        .scale_f64 = double_bits(options->scale),
+        .softcap_f64 = double_bits(options->softcap),
+        .head_dim = (i32)s->head_dim,
+        .value_dim = (i32)s->value_dim,
+        .scale = (float)options->scale,
+        .softcap = (float)options->softcap,
+        .has_lse = is_here(&o->lse),
+        .has_mask = is_here(&o->mask),
+        .has_bias = is_here(&o->bias),
+        .has_sinks = is_here(&o->sinks),
+        .alibi = alibi_of(options, o),
+        .dtype = (i32)o->q.view.dtype,
+        .bias_dtype = (i32)o->bias.view.dtype,
+    };
+    p.modified = p.softcap != 0 || p.has_mask || p.has_bias || p.alibi;
+    return p;
+}
+
+/* ---- fused -------------------------------------------------------------------------------------------------------------- */
+
+static clattn_status emit_fused(clattn_plan *plan, const clattn__row *row, const clattn__params *params,
+                                const clattn__attention_operands *o) {
+    const clattn__place buffers[] = {o->q.place,          o->k.place,         o->v.place,          o->out.place,
+                                     o->lse.place,        o->kv_lengths.place, o->q_offsets.place, o->kv_offsets.place,
+                                     o->mask.place,       o->bias.place,      o->slopes.place,     o->sinks.place};
+    return clattn__plan_step_of(plan, row, buffers, params, 1);
+}
+
+/* ---- split over keys, and merged -------------------------------------------------------------------------------------------
+ * How the keys are split depends on their number alone, so that the order of every sum does. */
+
+enum { SPLIT_KEYS = 512, SPLIT_PARTS = 64 };
+
+static i64 split_of(i64 len_kv) {
+    const i64 each = (len_kv + SPLIT_PARTS - 1) / SPLIT_PARTS;
+    return each <= SPLIT_KEYS ? SPLIT_KEYS : (each + SPLIT_KEYS - 1) / SPLIT_KEYS * SPLIT_KEYS;
+}
+
+static bool may_split(const clattn__attention_sizes *s) { return !s->ragged && s->dtype != CLATTN_F64; }
+
+/* Where one query, or a few, would leave most lanes of a fused kernel idle. */
+static bool should_split(const clattn__attention_sizes *s) { return may_split(s) && s->len_q <= 16 && s->len_kv >= 128; }
+
+static clattn_status emit_split(clattn_plan *plan, const clattn__row *row, clattn__params params, const clattn__attention_sizes *s,
+                                const clattn__attention_operands *o) {
+    const i64 parts = (s->len_kv + params.attention.split - 1) / params.attention.split;
+    clattn__merge_operands merge = {.parts = parts, .sinks = o->sinks, .out = o->out, .lse = o->lse};
+    clattn_status status = clattn__plan_scratch(
+        plan, clattn_tensor_bhld(CLATTN_F32, parts * s->batch, s->heads_q, s->len_q, s->value_dim), &merge.out_parts);
+    if (status == CLATTN_OK)
+        status = clattn__plan_scratch(plan, clattn_tensor_bhld(CLATTN_F32, parts * s->batch, s->heads_q, s->len_q, 1),
+                                      &merge.lse_parts);
+    if (status != CLATTN_OK) return status;
+    params.attention.out = clattn__strides(&merge.out_parts.view);
+    params.attention.lse = clattn__strides(&merge.lse_parts.view);
+    params.attention.has_lse = 1;
+    params.attention.has_sinks = 0;
+    const clattn__place buffers[] = {o->q.place,          o->k.place,    o->v.place,    merge.out_parts.place, merge.lse_parts.place,
+                                     o->kv_lengths.place, o->mask.place, o->bias.place, o->slopes.place};
+    status = clattn__plan_step_of(plan, row, buffers, &params, 1);
+    return status == CLATTN_OK ? clattn__merge_emit(plan, &merge) : status;
+}
+
+/* ---- staged ----------------------------------------------------------------------------------------------------------------
+ * scores -> [mask ->] softmax -> weighted values, in f32 or, for f64, in f64. The matrix lies in the outputs asked for where they are
+ * of that type, else in workspace. */
+
+typedef struct stages {
+    clattn_plan *plan;
+    clattn__params params;
+    clattn_dtype dtype; /* of the arithmetic */
+    clattn__attention_operands o;
+    clattn__operand matrix; /* the scores as far as they are made, */
+    bool kept;              /* and whether they are what the caller wants: no longer to be overwritten */
+    clattn__operand weights;
+} stages;
+
+/* A converted copy of an operand in workspace, if it is not of the type already. */
+static clattn_status convert(stages *g, clattn__operand *x) {
+    if (!is_here(x) || x->view.dtype == g->dtype) return CLATTN_OK;
+    clattn__copy_operands copy = {.x = *x};
+    const int64_t *size = x->view.size;
+    clattn_status status = clattn__plan_scratch(g->plan, clattn_tensor_bhld(g->dtype, size[0], size[1], size[2], size[3]), &copy.y);
+    *x = copy.y;
+    return status == CLATTN_OK ? clattn__copy_emit(g->plan, &copy) : status;
+}
+
+/* Where a stage writes: the output itself where its type is right, else workspace. */
+static clattn_status working_copy(stages *g, const clattn__operand *output, const int64_t size[4], clattn__operand *work) {
+    *work = *output;
+    if (is_here(output) && output->view.dtype == g->dtype) return CLATTN_OK;
+    return clattn__plan_scratch(g->plan, clattn_tensor_bhld(g->dtype, size[0], size[1], size[2], size[3]), work);
+}
+
+static bool same_place(const clattn__operand *a, const clattn__operand *b) {
+    return a->place.where == b->place.where && a->place.tensor == b->place.tensor && a->place.offset == b->place.offset;
+}
+
+static clattn_status hand_over(stages *g, const clattn__operand *work, const clattn__operand *output) {
+    if (!is_here(output) || same_place(work, output)) return CLATTN_OK;
+    return clattn__copy_emit(g->plan, &(clattn__copy_operands){.x = *work, .y = *output});
+}
+
+static clattn_status stage(stages *g, clattn__role role, const clattn__operand *scores, const clattn__operand *weights,
+                           const clattn__place *buffers, const attention_params *attention) {
+    clattn__params params = {.attention = *attention};
+    params.attention.scores = clattn__strides(&scores->view);
+    params.attention.weights = clattn__strides(&weights->view);
+    return clattn__plan_step(g->plan, role, buffers, &params, 1);
+}
+
+/* The matrix, masked and modified as these parameters say. */
+static clattn_status stage_mask(stages *g, const attention_params *attention) {
+    const clattn__operand from = g->matrix;
+    if (g->kept) g->matrix = g->weights;
+    return stage(g, CLATTN__ROLE_MASK, &from, &g->matrix,
+                 (clattn__place[]){from.place, g->matrix.place, g->o.kv_lengths.place, g->o.mask.place, g->o.bias.place,
+                                   g->o.slopes.place},
+                 attention);
+}
+
+/* The caller wants the scores as they are now. */
+static clattn_status keep(stages *g) {
+    g->kept = same_place(&g->matrix, &g->o.scores);
+    return hand_over(g, &g->matrix, &g->o.scores);
+}
+
+static bool hides_by_position(const attention_params *p) {
+    return p->keys.left >= 0 || p->keys.right >= 0 || p->kv_lengths.present;
+}
+
+/* The scores in their last form, kept in the form that the caller wants on the way. */
+static clattn_status stage_scores(stages *g, clattn_scores_form form) {
+    attention_params p = g->params.attention;
+    const bool wanted = is_here(&g->o.scores);
+    clattn_status status = stage(g, CLATTN__ROLE_SCORES, &g->matrix, &g->matrix,
+                                 (clattn__place[]){g->o.q.place, g->o.k.place, g->matrix.place}, &p);
+    if (status == CLATTN_OK && wanted && form == CLATTN_SCORES_SOFTCAP && p.softcap != 0) {
+        attention_params softcap = p;
+        softcap.has_mask = softcap.has_bias = softcap.alibi = 0;
+        softcap.keys = (key_mask){0, -1, -1, 0};
+        softcap.kv_lengths.present = 0;
+        status = stage_mask(g, &softcap);
+        p.softcap = 0;
+        p.softcap_f64 = 0;
+    }
+    if (status == CLATTN_OK && wanted && form != CLATTN_SCORES_BIAS) status = keep(g);
+    if (status == CLATTN_OK && (p.softcap != 0 || p.has_mask || p.has_bias || p.alibi || hides_by_position(&p)))
+        status = stage_mask(g, &p);
+    if (status == CLATTN_OK && wanted && form == CLATTN_SCORES_BIAS) status = keep(g);
+    return status;
+}
+
+static clattn_status emit_staged(clattn_plan *plan, const clattn_attention_options *options, const clattn__attention_sizes *s,
+                                 const clattn__attention_operands *given) {
+    stages g = {.plan = plan, .o = *given, .dtype = s->dtype == CLATTN_F64 ? CLATTN_F64 : CLATTN_F32};
+    const int64_t matrix[4] = {s->batch, s->heads_q, s->len_q, s->len_kv};
+    const int64_t out[4] = {s->batch, s->heads_q, s->len_q, s->value_dim};
+    clattn_status status = convert(&g, &g.o.q);
+    if (status == CLATTN_OK) status = convert(&g, &g.o.k);
+    if (status == CLATTN_OK) status = convert(&g, &g.o.v);
+    if (status == CLATTN_OK && g.o.bias.view.dtype != CLATTN_F32) status = convert(&g, &g.o.bias);
+    if (status == CLATTN_OK) status = working_copy(&g, &given->out, out, &g.o.out);
+    if (status == CLATTN_OK) status = working_copy(&g, &given->weights, matrix, &g.weights);
+    if (status != CLATTN_OK) return status;
+    g.matrix = is_here(&g.o.scores) && g.o.scores.view.dtype == g.dtype ? g.o.scores : g.weights;
+    g.params.attention = make_params(options, s, &g.o);
+
+    status = stage_scores(&g, options->scores_form);
+    const clattn__place softmax[] = {g.matrix.place, g.weights.place, g.o.lse.place, g.o.kv_lengths.place, g.o.sinks.place};
+    if (status == CLATTN_OK)
+        status = stage(&g, CLATTN__ROLE_SOFTMAX, &g.matrix, &g.weights, softmax, &g.params.attention);
+    const clattn__place values[] = {g.weights.place,      g.o.v.place,    g.o.out.place,
+                                    g.o.kv_lengths.place, g.o.mask.place, g.o.bias.place};
+    if (status == CLATTN_OK)
+        status = stage(&g, CLATTN__ROLE_WEIGHTED_VALUES, &g.matrix, &g.weights, values, &g.params.attention);
+    if (status == CLATTN_OK) status = hand_over(&g, &g.weights, &given->weights);
+    return status == CLATTN_OK ? hand_over(&g, &g.o.out, &given->out) : status;
+}
+
+/* ---- choice ------------------------------------------------------------------------------------------------------------- */
+
+static bool wants_matrix(const clattn__attention_operands *o) { return is_here(&o->scores) || is_here(&o->weights); }
+
+/* The row of a role, or NULL; then the plan says why there is none. */
+static const clattn__row *try_row(clattn_plan *plan, clattn__role role, const clattn__params *params) {
+    clattn__text obstacles = {0};
+    const clattn__row *row = clattn__choose_row(plan->context, role, params, &obstacles);
+    clattn__text_add(&plan->why, "%s", obstacles.data ? obstacles.data : "");
+    clattn__text_free(&obstacles);
+    return row;
+}
+
+static clattn_status refuse_staged(clattn_plan *plan, const char *why) {
+    return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED, "%s; staged is left, and %s does not hold a matrix of scores", why,
+                        plan->options.require_fused ? "require_fused" : "a ragged batch");
+}
+
+/* What was asked for by name. */
+static clattn_status choose_asked(clattn_plan *plan, const clattn__params *params, const clattn__attention_sizes *s, bool matrix,
+                                  clattn__role *role, const clattn__row **row) {
+    const clattn_algorithm asked = plan->options.algorithm;
+    const char *const names[] = {"auto", "staged", "fused", "split"};
+    clattn__text_add(&plan->why, "%s: asked for\n", names[asked]);
+    if (asked == CLATTN_ALGORITHM_STAGED) {
+        *row = NULL;
+        return s->ragged || plan->options.require_fused ? refuse_staged(plan, "algorithm staged is asked for") : CLATTN_OK;
+    }
+    if (matrix)
+        return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED,
+                            "algorithm %s never holds the matrix that scores or weights ask for; use auto or staged", names[asked]);
+    if (asked == CLATTN_ALGORITHM_SPLIT && !may_split(s))
+        return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED, "algorithm split serves no %s", s->ragged ? "ragged batch" : "f64");
+    *role = asked == CLATTN_ALGORITHM_SPLIT ? CLATTN__ROLE_ATTENTION_SPLIT : CLATTN__ROLE_ATTENTION;
+    return clattn__plan_choose(plan, *role, params, row);
+}
+
+static clattn_status choose(clattn_plan *plan, const clattn__params *params, const clattn__attention_sizes *s, bool matrix,
+                            clattn__role *role, const clattn__row **row) {
+    const long long len_q = s->len_q, len_kv = s->len_kv;
+    *row = NULL;
+    if (plan->options.algorithm != CLATTN_ALGORITHM_AUTO) return choose_asked(plan, params, s, matrix, role, row);
+    if (matrix) {
+        if (plan->options.require_fused) return refuse_staged(plan, "scores or weights are outputs");
+        clattn__text_add(&plan->why, "staged: scores or weights are outputs, and fused never holds them\n");
+        return CLATTN_OK;
+    }
+    if (should_split(s)) {
+        *role = CLATTN__ROLE_ATTENTION_SPLIT;
+        *row = try_row(plan, *role, params);
+        if (*row)
+            clattn__text_add(&plan->why, "split: %lld queries over %lld keys, %lld keys a part\n", len_q, len_kv,
+                             (long long)params->attention.split);
+        if (*row) return CLATTN_OK;
+    }
+    *role = CLATTN__ROLE_ATTENTION;
+    *row = try_row(plan, *role, params);
+    if (*row) {
+        clattn__text_add(&plan->why, "fused: no %lld x %lld matrix is kept\n", len_q, len_kv);
+        return CLATTN_OK;
+    }
+    if (plan->options.require_fused || s->ragged) return refuse_staged(plan, plan->why.data ? plan->why.data : "no fused kernel");
+    clattn__text_add(&plan->why, "staged: no fused kernel serves this device, type and shape\n");
+    return CLATTN_OK;
+}
+
+clattn_status clattn__attention_emit(clattn_plan *plan, const clattn_attention_options *options, const clattn__attention_sizes *s,
+                                     const clattn__attention_operands *o) {
+    clattn__params params = {.attention = make_params(options, s, o)};
+    clattn__role role = CLATTN__ROLE_ATTENTION;
+    const clattn__row *row;
+    params.attention.split = split_of(s->len_kv);
+    clattn_status status = choose(plan, &params, s, wants_matrix(o), &role, &row);
+    if (status != CLATTN_OK) return status;
+    plan->algorithm = !row ? "staged" : role == CLATTN__ROLE_ATTENTION ? "fused" : "split";
+    if (!row) return emit_staged(plan, options, s, o);
+    return role == CLATTN__ROLE_ATTENTION ? emit_fused(plan, row, &params, o) : emit_split(plan, row, params, s, o);
+}
