@@ -7,19 +7,23 @@
  *      S^T[key][lane]  = K[key][d] (broadcast) * Q^T[d][lane]
  *      P^T             = 2^(S^T - max), the running maximum and sum of a lane rescaled       (Dao 2023, algorithm 1)
  *      O^T[d][lane]   += V[key][d] (broadcast) * P^T[key][lane]
- * No reduction crosses lanes, and K and V are read where they lie, whatever their strides. A tile of keys serves the TILE_Q /
- * LANES blocks of a group while it is in the nearest cache.
+ * No reduction crosses lanes, and K is read where it lies, whatever its strides. A tile of keys serves the TILE_Q / LANES blocks
+ * of a group while it is in the nearest cache; its values are packed once for all of them.
  *
  * group = (b * heads_q + h) * ceil(len_q / TILE_Q) + tile of queries.
- * Private memory: (HEAD_DIM_MAX + VALUE_DIM_MAX) * TILE_Q + TILE_KV * LANES floats; of it only the dims in use are touched.
+ * Private memory: (HEAD_DIM_MAX + VALUE_DIM_MAX) * TILE_Q + TILE_KV * (LANES + VALUE_DIM_MAX) floats; of it only the dims in
+ * use are touched.
  *
  * Masks: of a tile, a block visits what any of its lanes looks at. In a tile where lanes differ, masked scores become -inf and
  * weigh 0; if a sum then is not finite, its rows are done again with the masked keys left out, for 0 * V may have been 0 * NaN.
  * The running maximum need not keep a NaN: 2^(NaN - max) is NaN and so are the lane's sum and output from there on.
  *
- * Tried (AVX2, one core, percent of the FMA peak in the same process, H2 N4096 D64): rows x vectors of the register block 4 x 3
- * 82, 6 x 2 70; TILE_Q 24, 48, 96, 192 (TILE_KV 64) 79, 82, 82, 78; TILE_KV 32, 64, 128, 256 80, 82, 84, 83; K and V copied to
- * private memory first 78. At D128 with TILE_KV 128: 87.
+ * Tried (AVX2, one core, H2 N4096 D64, percent of the FMA peak in the same process): rows x vectors of the register block 4 x 3
+ * 82, 6 x 2 70.
+ * Tried (likewise; K and V of 4.3 MiB at D128, so in the last cache; speed against values read where they lie with TILE_Q 96 and
+ * TILE_KV 128, in turns on a busy machine; D128, D64): packed, TILE_Q 96 0.99, 1.01; 144 1.07, 1.02; 192 1.10, 1.05; 288 1.12,
+ * 1.06, but fewer groups; 192 with TILE_KV 64 1.09, 1.02, with 256 1.10, 1.05, without the line between panels 1.09, 1.03; not
+ * packed, TILE_Q 192 1.05, 1.03.
  */
 #include "../mask.h"
 #include "gemm.h"
@@ -28,6 +32,8 @@
 #error "ROWS, VECTORS: the register block; TILE_Q: queries of a group; TILE_KV: keys of a tile; *_DIM_MAX: bounds of the dims"
 #endif
 #define BLOCKS (TILE_Q / LANES)
+/* ROWS elements of each value of a tile, and a line of a cache: without it the panels of a key fall into few sets. */
+#define PANEL (TILE_KV * ROWS + 16)
 #if TILE_Q % (VECTORS * VECTOR_WIDTH)
 #error "TILE_Q must be a multiple of VECTORS * VECTOR_WIDTH"
 #endif
@@ -131,37 +137,54 @@ INLINE void block_weights(block *blk, float *s) {
     UNROLL for (int v = 0; v < VECTORS; v++) blk->row_sum[v] = sum[v];
 }
 
+/* packed[d / ROWS][key][d % ROWS] = v[key][d] for `keys` keys, in panels of PANEL floats; beyond value_dim the last element. */
+INLINE void values_pack(float *packed, __global const float *v, const strides *stride, int keys, int value_dim) {
+    for (int j = 0; j < keys; j++, v += stride->l, packed += ROWS) {
+        float *to = packed;
+        int d = 0;
+        if (stride->d == 1) {
+            for (; d + ROWS <= value_dim; d += ROWS, to += PANEL) {
+                float group[ROWS];
+                UNROLL for (int r = 0; r < ROWS; r++) group[r] = v[d + r];
+                UNROLL for (int r = 0; r < ROWS; r++) to[r] = group[r];
+            }
+        }
+        for (; d < value_dim; d += ROWS, to += PANEL)
+            for (int r = 0; r < ROWS; r++) to[r] = v[(d + ROW_AT(r, value_dim - d)) * stride->d];
+    }
+}
+
 /* value_rows without the keys that a lane does not look at: their weights are 0, their values may be anything. */
-static void value_row_masked(const block *blk, __global const float *v_d, i64 step, const float *weights, float *ot) {
+static void value_row_masked(const block *blk, const float *values, const float *weights, float *ot) {
     for (int v = 0; v < VECTORS; v++) {
         vec sum = blk->rescale[v] * vec_load(ot + v * VECTOR_WIDTH);
         for (int j = 0; j < blk->keys; j++) {
-            vec next = sum + vec_splat(v_d[j * step]) * vec_load(weights + j * LANES + v * VECTOR_WIDTH);
+            vec next = sum + vec_splat(values[j * ROWS]) * vec_load(weights + j * LANES + v * VECTOR_WIDTH);
             sum = vec_select(live_lanes(blk, v, j), next, sum);
         }
         vec_store(sum, ot + v * VECTOR_WIDTH);
     }
 }
 
-INLINE void value_rows(int rows, const block *blk, __global const float *v_d, const strides *stride, const float *weights,
-                       float *ot) {
+INLINE void value_rows(int rows, const block *blk, const float *values, const float *weights, float *ot) {
     vec acc[ROWS][VECTORS];
     FOR_BLOCK(r, v) acc[r][v] = blk->rescale[v] * vec_load(ot + ROW_AT(r, rows) * LANES + v * VECTOR_WIDTH);
-    multiply(acc, rows, v_d, stride->d, stride->l, weights, LANES, blk->keys);
+    multiply_packed(acc, ROWS, values, 1, ROWS, weights, LANES, blk->keys);
     if (blk->partial) {
         vec finite = vec_splat(0.0f);
         FOR_BLOCK(r, v) finite += acc[r][v] - acc[r][v];
         if (vec_any_nan(finite)) {
-            for (int r = 0; r < ROWS && r < rows; r++)
-                value_row_masked(blk, v_d + r * stride->d, stride->l, weights, ot + r * LANES);
+            for (int r = 0; r < ROWS && r < rows; r++) value_row_masked(blk, values + r, weights, ot + r * LANES);
             return;
         }
     }
     FOR_BLOCK(r, v) if (r < rows) vec_store(acc[r][v], ot + r * LANES + v * VECTOR_WIDTH);
 }
 
-INLINE void block_values(const block *blk, __global const float *v, const attention_params *p, const float *weights, float *ot) {
-    for (int d = 0; d < p->value_dim; d += ROWS) value_rows(p->value_dim - d, blk, v + d * p->v.d, &p->v, weights, ot + d * LANES);
+/* values: the block's first key in the packed tile. */
+INLINE void block_values(const block *blk, const float *values, const attention_params *p, const float *weights, float *ot) {
+    for (int d = 0; d < p->value_dim; d += ROWS, values += PANEL)
+        value_rows(p->value_dim - d, blk, values, weights, ot + d * LANES);
 }
 
 /* Divide by the sums. A sum of 0 is that of a row without a finite score, all of whose weights are 0. */
@@ -184,8 +207,8 @@ INLINE void block_store(const block *blk, const float *ot, __global float *out, 
 INLINE void attend(__global const float *q, __global const float *k, __global const float *v, __global float *out,
                    __global float *lse, const attention_params *p, i64 b, i64 first) {
     vec qt_memory[TILE_Q / VECTOR_WIDTH * HEAD_DIM_MAX], ot_memory[TILE_Q / VECTOR_WIDTH * VALUE_DIM_MAX];
-    vec s_memory[TILE_KV * VECTORS];
-    float *qt = (float *)qt_memory, *ot = (float *)ot_memory, *s = (float *)s_memory;
+    vec s_memory[TILE_KV * VECTORS], values_memory[(VALUE_DIM_MAX + ROWS - 1) / ROWS * PANEL / VECTOR_WIDTH];
+    float *qt = (float *)qt_memory, *ot = (float *)ot_memory, *s = (float *)s_memory, *values = (float *)values_memory;
     block blocks[BLOCKS];
     i64 queries = p->len_q - first < TILE_Q ? p->len_q - first : TILE_Q;
     int count = (int)((queries + LANES - 1) / LANES);
@@ -194,13 +217,15 @@ INLINE void attend(__global const float *q, __global const float *k, __global co
     for (int n = 0; n < count * LANES * p->value_dim; n += VECTOR_WIDTH) vec_store(vec_splat(0.0f), ot + n);
     key_range live = live_for_any(p, b, first, queries);
     for (i64 start = live.first / TILE_KV * TILE_KV; start < live.end; start += TILE_KV) {
+        i64 begin = start < live.first ? live.first : start, end = start + TILE_KV < live.end ? start + TILE_KV : live.end;
+        values_pack(values, v + begin * p->v.l, &p->v, (int)(end - begin), p->value_dim);
         for (int n = 0; n < count; n++) {
             block *blk = &blocks[n];
             block_mask(blk, p, b, first + n * LANES, start);
             if (blk->keys == 0) continue;
             block_scores(blk, k + blk->start * p->k.l, p, qt + n * LANES * p->head_dim, s);
             block_weights(blk, s);
-            block_values(blk, v + blk->start * p->v.l, p, s, ot + n * LANES * p->value_dim);
+            block_values(blk, values + (blk->start - begin) * ROWS, p, s, ot + n * LANES * p->value_dim);
         }
     }
     for (int n = 0; n < count; n++) block_store(&blocks[n], ot + n * LANES * p->value_dim, out, lse, p, first + n * LANES);

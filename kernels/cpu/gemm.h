@@ -21,9 +21,9 @@
 /* The row that stands at place r of a block of which `rows` are left. */
 #define ROW_AT(r, rows) ((r) < (rows) ? (r) : (rows) - 1)
 
-/* The micro-kernel `name` for a register block and the address space of its B. */
-#define DEFINE_MULTIPLY(name, ROWS, VECTORS, B_SPACE)                                                                      \
-    INLINE void name(vec acc[ROWS][VECTORS], int rows, __global const float *a, i64 a_row, i64 a_step,                     \
+/* The micro-kernel `name` for a register block and the address spaces of A and B. */
+#define DEFINE_MULTIPLY(name, ROWS, VECTORS, A_SPACE, B_SPACE)                                                             \
+    INLINE void name(vec acc[ROWS][VECTORS], int rows, A_SPACE const float *a, i64 a_row, i64 a_step,                      \
                      B_SPACE const float *b, i64 b_step, i64 depth) {                                                      \
         i64 row[ROWS];                                                                                                     \
         vec sum[ROWS][VECTORS];                                                                                            \
@@ -45,7 +45,8 @@
 #if defined(ROWS) && defined(VECTORS)
 #define LANES (VECTORS * VECTOR_WIDTH)
 #define FOR_BLOCK(r, v) UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < VECTORS; v++)
-DEFINE_MULTIPLY(multiply, ROWS, VECTORS, __private)
+DEFINE_MULTIPLY(multiply, ROWS, VECTORS, __global, __private)
+DEFINE_MULTIPLY(multiply_packed, ROWS, VECTORS, __private, __private)
 #endif
 
 #endif

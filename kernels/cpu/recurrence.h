@@ -29,8 +29,8 @@
 #error "GATES * LANES must be a multiple of PASS * VECTOR_WIDTH"
 #endif
 
-DEFINE_MULTIPLY(multiply_member, 1, VECTORS, __global)
-DEFINE_MULTIPLY(multiply_members, TILE_B, PASS, __global)
+DEFINE_MULTIPLY(multiply_member, 1, VECTORS, __global, __global)
+DEFINE_MULTIPLY(multiply_members, TILE_B, PASS, __global, __global)
 
 /* The buffers of a step, each at its base; c_0 and c are the LSTM's. */
 typedef struct cell_buffers {
