@@ -7,8 +7,8 @@
  *      S^T[key][lane]  = K[key][d] (broadcast) * Q^T[d][lane]
  *      P^T             = 2^(S^T - max), the running maximum and sum of a lane rescaled       (Dao 2023, algorithm 1)
  *      O^T[d][lane]   += V[key][d] (broadcast) * P^T[key][lane]
- * No reduction crosses lanes, and K is read where it lies, whatever its strides. A tile of keys serves the TILE_Q / LANES blocks
- * of a group while it is in the nearest cache; its values are packed once for all of them.
+ * No reduction crosses lanes, and K is read where it lies, whatever its strides. A tile of keys serves the TILE_Q / LANES
+ * blocks of a group while it is in the nearest cache; its values are packed once for all of them.
  *
  * group = (b * heads_q + h) * ceil(len_q / TILE_Q) + tile of queries.
  * Private memory: (HEAD_DIM_MAX + VALUE_DIM_MAX) * TILE_Q + TILE_KV * (LANES + VALUE_DIM_MAX) floats; of it only the dims in
@@ -20,8 +20,8 @@
  *
  * Tried (AVX2, one core, H2 N4096 D64, percent of the FMA peak in the same process): rows x vectors of the register block 4 x 3
  * 82, 6 x 2 70.
- * Tried (likewise; K and V of 4.3 MiB at D128, so in the last cache; speed against values read where they lie with TILE_Q 96 and
- * TILE_KV 128, in turns on a busy machine; D128, D64): packed, TILE_Q 96 0.99, 1.01; 144 1.07, 1.02; 192 1.10, 1.05; 288 1.12,
+ * Tried (likewise; K and V of 4.3 MiB at D128, so in the last cache; speed against values read where they lie with TILE_Q 96
+ * and TILE_KV 128, in turns on a busy machine; D128, D64): packed, TILE_Q 96 0.99, 1.01; 144 1.07, 1.02; 192 1.10, 1.05; 288 1.12,
  * 1.06, but fewer groups; 192 with TILE_KV 64 1.09, 1.02, with 256 1.10, 1.05, without the line between panels 1.09, 1.03; not
  * packed, TILE_Q 192 1.05, 1.03.
  */
