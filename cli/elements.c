@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- one element, by way of double, which holds each of them exactly ----------------------------------------------- */
+/* ---- one element, by way of double, which holds each of them exactly but large int64 ------------------------------- */
 
 /* To so many significant bits, and to a multiple of 2^least: the rounding of a float with subnormal numbers. */
 static double round_to(double value, int digits, int least) {
@@ -78,6 +78,22 @@ static void store_bf16(double value, void *item) {
     memcpy(item, &bits, sizeof bits);
 }
 
+static double load_u1(const void *item) {
+    return *(const unsigned char *)item;
+}
+
+static double load_i4(const void *item) {
+    int32_t value;
+    memcpy(&value, item, sizeof value);
+    return value;
+}
+
+static double load_i8(const void *item) {
+    int64_t value;
+    memcpy(&value, item, sizeof value);
+    return (double)value;
+}
+
 /* ---- the types ----------------------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -85,17 +101,17 @@ static const struct {
     size_t size;
     clattn_dtype element;
     int digits;
-    double (*load)(const void *item); /* NULL: no float */
-    void (*store)(double value, void *item);
+    double (*load)(const void *item);
+    void (*store)(double value, void *item); /* NULL: no float */
 } dtypes[NPY_DTYPE_COUNT] = {
     [NPY_F4] = {"f4", "float32", 4, CLATTN_F32, 24, load_f4, store_f4},
     [NPY_F8] = {"f8", "float64", 8, CLATTN_F64, 53, load_f8, store_f8},
     [NPY_F2] = {"f2", "float16", 2, CLATTN_F16, 11, load_f2, store_f2},
     [NPY_BF16] = {"u2", "uint16", 2, CLATTN_BF16, 8, load_bf16, store_bf16},
-    [NPY_B1] = {"b1", "bool", 1, CLATTN_BOOL, 0, NULL, NULL},
-    [NPY_U1] = {"u1", "uint8", 1, CLATTN_BOOL, 0, NULL, NULL},
-    [NPY_I4] = {"i4", "int32", 4, CLATTN_I32, 0, NULL, NULL},
-    [NPY_I8] = {"i8", "int64", 8, CLATTN_I64, 0, NULL, NULL},
+    [NPY_B1] = {"b1", "bool", 1, CLATTN_BOOL, 0, load_u1, NULL},
+    [NPY_U1] = {"u1", "uint8", 1, CLATTN_BOOL, 0, load_u1, NULL},
+    [NPY_I4] = {"i4", "int32", 4, CLATTN_I32, 0, load_i4, NULL},
+    [NPY_I8] = {"i8", "int64", 8, CLATTN_I64, 0, load_i8, NULL},
 };
 
 const char *npy_dtype_name(npy_dtype dtype) {

@@ -27,8 +27,8 @@ int npy_dtype_digits(npy_dtype dtype);
 /* The file's type of the library's elements. */
 npy_dtype npy_dtype_of(clattn_dtype dtype);
 
-/* Copy `count` elements, converted where the types differ, which must then be floats: to the nearest, ties to even. Returns how
- * many finite numbers became infinite. */
+/* Copy `count` elements, converted where the types differ; `to` is then a float, and numbers go to the nearest, ties to even.
+ * Returns how many finite numbers became infinite. */
 size_t npy_convert(npy_dtype to, void *target, npy_dtype from, const void *source, size_t count);
 
 #endif

@@ -66,8 +66,9 @@ static bool fits(cli_elements elements, npy_dtype dtype) {
     switch (elements) {
     case CLI_LIKE_LEADER:
     case CLI_SINGLE:
-    case CLI_BIAS:
         return npy_dtype_digits(dtype) > 0;
+    case CLI_BIAS:
+        return dtype != NPY_B1;
     case CLI_BOOLEANS:
         return npy_dtype_element(dtype) == CLATTN_BOOL;
     case CLI_COUNTS:
@@ -88,7 +89,7 @@ static int check_elements(const job *job, const cli_option *option, const char *
     static const char *const wanted[] = {
         [CLI_LIKE_LEADER] = "float16, float32 or float64 is wanted",
         [CLI_SINGLE] = "float16, float32 or float64 is wanted",
-        [CLI_BIAS] = "float16, float32 or float64 is wanted; true and false go to --mask",
+        [CLI_BIAS] = "numbers are wanted; true and false go to --mask",
         [CLI_BOOLEANS] = "bool, or uint8 of 0 and 1, is wanted; numbers to add to the scores go to --bias",
         [CLI_COUNTS] = "int32 or int64 is wanted",
     };
@@ -98,7 +99,7 @@ static int check_elements(const job *job, const cli_option *option, const char *
     if (array->header.dtype == NPY_BF16 && !job->options->bf16)
         return cli_fail(name, CLI_USAGE, "--%s: %s holds %s, which NumPy users take for bfloat16; --bf16 says that it is",
                         option->name, path, type);
-    if (array->header.dtype == NPY_U1 && !all_booleans(array))
+    if (array->header.dtype == NPY_U1 && option->elements == CLI_BOOLEANS && !all_booleans(array))
         return cli_fail(name, CLI_USAGE, "--%s: %s holds %s with other values than 0 and 1", option->name, path, type);
     return CLI_SUCCESS;
 }

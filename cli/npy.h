@@ -55,7 +55,7 @@ void npy_free(npy_array *array);
 void npy_strides(const npy_header *header, int64_t stride[NPY_MAX_RANK]);
 /* Rearrange the elements so that the last index runs fastest. False: out of memory, and nothing has changed. */
 bool npy_pack(npy_array *array);
-/* The elements as another type of float; *overflowed is how many finite numbers became infinite. False: out of memory. */
+/* The elements as a type of float; *overflowed is how many finite numbers became infinite. False: out of memory. */
 bool npy_retype(npy_array *array, npy_dtype dtype, size_t *overflowed);
 /* Memory for elements, aligned as npy_array's; NULL when there is none. */
 void *npy_allocate(size_t bytes);

@@ -40,7 +40,7 @@ typedef enum cli_kind {
 typedef enum cli_elements {
     CLI_LIKE_LEADER, /* floats of the type of the command's first file */
     CLI_SINGLE,      /* floats, computed and written in float32 */
-    CLI_BIAS,        /* the one or the other */
+    CLI_BIAS,        /* numbers, computed in the one or the other */
     CLI_BOOLEANS,
     CLI_COUNTS, /* integers */
 } cli_elements;

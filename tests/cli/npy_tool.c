@@ -48,25 +48,6 @@ static void store(npy_dtype dtype, void *item, double number) {
         *(unsigned char *)item = (unsigned char)number;
 }
 
-static double load(npy_dtype dtype, const void *item) {
-    double number;
-    int32_t narrow;
-    int64_t wide;
-    if (npy_dtype_digits(dtype) > 0) {
-        npy_convert(NPY_F8, &number, dtype, item, 1);
-        return number;
-    }
-    if (dtype == NPY_I4) {
-        memcpy(&narrow, item, sizeof narrow);
-        return narrow;
-    }
-    if (dtype == NPY_I8) {
-        memcpy(&wide, item, sizeof wide);
-        return (double)wide;
-    }
-    return *(const unsigned char *)item;
-}
-
 /* npy_write knows C order alone; `data` is in the order of the header. Little-endian machines only. */
 static void write_fortran(FILE *file, const npy_header *header, const void *data) {
     char text[64];
@@ -132,8 +113,12 @@ static int show(const char *path) {
     const npy_header *header = &array.header;
     printf("%s %s %s\n", npy_dtype_name(header->dtype), header->fortran ? "F" : "C",
            npy_shape_text(header->rank, header->shape, text, sizeof text));
-    for (size_t i = 0; i < header->count; i++)
-        printf("%.6g\n", load(header->dtype, (const char *)array.data + position(header, i) * npy_dtype_size(header->dtype)));
+    for (size_t i = 0; i < header->count; i++) {
+        double number;
+        npy_convert(NPY_F8, &number, header->dtype,
+                    (const char *)array.data + position(header, i) * npy_dtype_size(header->dtype), 1);
+        printf("%.6g\n", number);
+    }
     npy_free(&array);
     return EXIT_SUCCESS;
 }

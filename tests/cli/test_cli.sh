@@ -223,6 +223,9 @@ for type in f2 f4 f8; do
     near o.npy "$(mean 2)" "$(mean 2)"
     near s.npy 0 0 -inf -inf 0 0 -inf -inf
 done
+put b.npy u1 2 3 3 # 3 added to the first two, the rest masked
+good attend "${zero[@]}" --bias b.npy --scores s.npy --scores-mode bias
+near s.npy 3 3 -inf -inf 3 3 -inf -inf
 good attend "${zero[@]}" --window 0,0
 near o.npy "${v[0]}" "${v[1]}"
 good attend "${zero[@]}" --window 1,-1 --align bottom-right
