@@ -44,9 +44,18 @@
 
 #define LOG2_E 1.44269504f
 
+/* Elements of out: of a part, what sums are. */
+#ifdef SPLIT
+typedef float result;
+#define write_results write_floats
+#else
+typedef element result;
+#define write_results write_elements
+#endif
+
 /* ---- rows ---------------------------------------------------------------------------------------------------------- */
 
-/* The rows of a tile: queries of one head or, where ROWS_OF_GROUP, the queries of one head after another. */
+/* The rows of a tile: queries of one head or, where SPLIT, the queries of one head after those of another. */
 typedef struct row_tile {
     i64 b, h, i; /* of row 0 */
     i64 left;    /* rows that exist from there on */
@@ -54,7 +63,7 @@ typedef struct row_tile {
 
 /* Heads from row 0's to row r's. */
 INLINE int heads_before(const attention_params *p, const row_tile *tile, int r) {
-#ifdef ROWS_OF_GROUP
+#ifdef SPLIT
     return periods_before(tile->i, p->len_q, r, TILE_Q);
 #else
     return 0;
@@ -282,7 +291,7 @@ INLINE void finish_sums(const attention_params *p, const row_tile *tile, local f
 
 /* Normalise and write the rows; out and lse (or NULL) are at the tile's row 0, a sink of -infinity is none. */
 INLINE void write_rows(const attention_params *p, const row_tile *tile, const rows_state *rows, local float *place,
-                       global element *out, global float *lse, float sink) {
+                       global result *out, global float *lse, float sink) {
     local float *maxima = place + TILE_Q * ACROSS, *scales = maxima + TILE_Q;
     UNROLL for (int r = 0; r < REG_M; r++) if (item_column() == 0) maxima[item_row() + r] = rows->max[r];
     share(place, rows->sum);
@@ -294,7 +303,7 @@ INLINE void write_rows(const attention_params *p, const row_tile *tile, const ro
             const i64 d = 4 * (c * ACROSS + item_column());
             const float4 mean = scale == -1.0f ? (float4)(0.0f) : rows->acc[r * VALUE_VECTORS + c] * scale;
             if (row < tile->left && d < p->value_dim)
-                write_vector(out + row_offset(p, tile, p->out, row) + d * p->out.d, p->out.d, mean, p->value_dim - d);
+                write_results(out + row_offset(p, tile, p->out, row) + d * p->out.d, p->out.d, mean, p->value_dim - d);
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE); /* before `place` is used again */
