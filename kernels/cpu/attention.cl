@@ -1,122 +1,192 @@
-/* Fused attention: out = softmax(scale * Q K^T) V and the log-sum-exp of each row, without the matrix of scores.
+/* Fused attention: out = softmax(scores) V and the log-sum-exp of each row, without the matrix of scores.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Queries in lanes. A block of LANES = VECTORS * VECTOR_WIDTH queries is transposed once (scale and log2(e) folded in); for
- * each tile of TILE_KV keys
+ * Queries in lanes. A block of LANES = VECTORS * WIDTH queries is transposed once (scale folded in); for each tile of TILE_KV keys
  *      S^T[key][lane]  = K[key][d] (broadcast) * Q^T[d][lane]
- *      P^T             = 2^(S^T - max), the running maximum and sum of a lane rescaled       (Dao 2023, algorithm 1)
+ *      P^T             = e^(S^T - max), the running maximum and sum of a lane rescaled       (Dao 2023, algorithm 1)
  *      O^T[d][lane]   += V[key][d] (broadcast) * P^T[key][lane]
- * No reduction crosses lanes, and K and V are read where they lie, whatever their strides. A tile of keys serves the TILE_Q /
- * LANES blocks of a group while it is in the nearest cache.
+ * No reduction crosses lanes. K and V of f32 and f64 are read where they lie, whatever their strides; those of f16 and bf16 are
+ * converted a tile at a time. A tile of keys serves the TILE_Q / LANES blocks of a group while it is in the nearest cache.
  *
- * group = (b * heads_q + h) * ceil(len_q / TILE_Q) + tile of queries.
- * Private memory: (HEAD_DIM_MAX + VALUE_DIM_MAX) * TILE_Q + TILE_KV * LANES floats; of it only the dims in use are touched.
+ * group: query_tile_at (mask.h) with tiles of TILE_Q queries.
+ * Private memory: (HEAD_DIM_MAX + VALUE_DIM_MAX) * TILE_Q + TILE_KV * LANES reals; in f16 and bf16 (HEAD_DIM_MAX + VALUE_DIM_MAX) *
+ * TILE_KV more; where MODIFIED TILE_KV * LANES more. Only what the dims and options in use need is touched.
  *
- * Masks: of a tile, a block visits what any of its lanes looks at. In a tile where lanes differ, masked scores become -inf and
- * weigh 0; if a sum then is not finite, its rows are done again with the masked keys left out, for 0 * V may have been 0 * NaN.
- * The running maximum need not keep a NaN: 2^(NaN - max) is NaN and so are the lane's sum and output from there on.
+ * MODIFIED 0: scores are in units of log2(e), which the scale holds, and a row's live keys are a range. MODIFIED 1: they go through
+ * options.h, and nothing multiplies them before the maximum is subtracted: -FLT_MAX is a score.
+ *
+ * Masks: of a tile, a block visits what any of its lanes looks at, and nothing where elements mask all of that. In a tile where
+ * lanes differ, masked scores become -inf and weigh 0; if a sum then is not finite, its rows are done again with the masked keys
+ * left out, for 0 * V may have been 0 * NaN.
+ * The running maximum need not keep a NaN: e^(NaN - max) is NaN and so are the lane's sum and output from there on.
  *
  * Tried (AVX2, one core, percent of the FMA peak in the same process, H2 N4096 D64): rows x vectors of the register block 4 x 3
  * 82, 6 x 2 70; TILE_Q 24, 48, 96, 192 (TILE_KV 64) 79, 82, 82, 78; TILE_KV 32, 64, 128, 256 80, 82, 84, 83; K and V copied to
  * private memory first 78. At D128 with TILE_KV 128: 87.
  */
-#include "../mask.h"
+#include "storage.h"
+
+#define MULTIPLY_A MATRIX_SPACE
 #include "gemm.h"
+#include "options.h"
 
 #if !defined(ROWS) || !defined(VECTORS) || !defined(TILE_Q) || !defined(TILE_KV) || !defined(HEAD_DIM_MAX) || !defined(VALUE_DIM_MAX)
 #error "ROWS, VECTORS: the register block; TILE_Q: queries of a group; TILE_KV: keys of a tile; *_DIM_MAX: bounds of the dims"
+#endif
+#if !defined(MODIFIED)
+#error "MODIFIED: whether scores go through options.h"
 #endif
 #define BLOCKS (TILE_Q / LANES)
 #if TILE_Q % (VECTORS * VECTOR_WIDTH)
 #error "TILE_Q must be a multiple of VECTORS * VECTOR_WIDTH"
 #endif
 
+/* The unit of scores: how many make a natural one, and the reverse. */
+#if MODIFIED
+#define FROM_NATURAL REAL(1.0)
+#define TO_NATURAL REAL(1.0)
+#define weight_of(score) vec_exp2((score) * LOG2_E)
+#else
+#define FROM_NATURAL LOG2_E
+#define TO_NATURAL LN_2
+#define weight_of(score) vec_exp2(score)
+#endif
+
+INLINE int asks_elements(const attention_params *p) { return MODIFIED && has_elements(p); }
+
+/* What one query head of one member works on, from that member's first query and first key on. */
+typedef struct head {
+    __global const stored *q, *k, *v;
+    __global stored *out;
+    __global float *lse;
+    __global const uchar *mask;
+    __global const void *bias;
+    i64 b, h;
+    real slope, sink;
+} head;
+
 /* The running state of a block of queries. */
 typedef struct block {
-    vec row_max[VECTORS], row_sum[VECTORS]; /* of scores times log2(e) */
+    vec row_max[VECTORS], row_sum[VECTORS]; /* of scores */
     vec shift[VECTORS];                     /* what this tile's exponents subtract: row_max, or 0 while that is -inf */
-    vec rescale[VECTORS];                   /* 2^(old row_max - new) */
+    vec rescale[VECTORS];                   /* e^(old row_max - new) */
     ivec first[VECTORS], end[VECTORS];      /* the lane's live keys in this tile, counted from `start` */
     i64 start;                              /* the first key of this tile that any lane looks at, */
     int keys;                               /* and how many from there until the last such */
     int partial;                            /* whether some lane looks at fewer */
 } block;
 
-INLINE void block_load(block *blk, float *qt, __global const float *q, const attention_params *p, const member *m,
-                       i64 first) {
+/* What a group has in private memory. */
+typedef struct memory {
+    real *qt, *ot;         /* the blocks, [dim][LANES] each */
+    real *s, *addends;     /* one block's scores and what options.h adds, [TILE_KV][LANES] */
+    real *keys, *values;   /* a tile of K and of V, where they must be converted */
+} memory;
+
+/* The query in a lane of the block from `first` on; the last one again where there are no more. */
+INLINE i64 query_in_lane(const member *m, i64 first, int lane) { return first + lane < m->len_q ? first + lane : m->len_q - 1; }
+
+INLINE void block_load(block *blk, real *qt, const head *hd, const attention_params *p, const member *m, i64 first) {
+    const real scale = real_parameter(p, scale) * FROM_NATURAL;
     for (int lane = 0; lane < LANES; lane++) {
-        i64 i = first + lane < m->len_q ? first + lane : m->len_q - 1;
-        __global const float *row = q + i * p->q.l;
-        for (int d = 0; d < p->head_dim; d++) qt[d * LANES + lane] = row[d * p->q.d] * (p->scale * LOG2_E);
+        __global const stored *row = hd->q + query_in_lane(m, first, lane) * p->q.l;
+        for (int d = 0; d < p->head_dim; d++) qt[d * LANES + lane] = stored_load(row + d * p->q.d) * scale;
     }
     UNROLL for (int v = 0; v < VECTORS; v++) {
         blk->row_max[v] = vec_splat(-INFINITY);
-        blk->row_sum[v] = vec_splat(0.0f);
+        blk->row_sum[v] = vec_splat(REAL(0.0));
     }
 }
 
-/* Which keys of the tile from `start` the lanes look at. */
-INLINE void block_mask(block *blk, const attention_params *p, const member *m, i64 first, i64 start) {
+/* Which keys of the tile from `start` the lanes look at, as far as ranges tell. */
+INLINE void block_range(block *blk, const attention_params *p, const member *m, i64 first, i64 start) {
     key_range any = range_in_tile(live_for_any(p, m, first, LANES), start, TILE_KV), all = live_for_all(p, m, first, LANES);
     blk->start = start + any.first;
     blk->keys = (int)(any.end - any.first);
     blk->partial = all.first > blk->start || all.end < blk->start + blk->keys;
-    if (!blk->partial) return;
-    i64 last = last_query(m, first, LANES);
-    i32 firsts[LANES], ends[LANES];
+}
+
+INLINE void block_lane_ranges(const block *blk, const attention_params *p, const member *m, i64 first, integer firsts[LANES],
+                              integer ends[LANES]) {
     for (int lane = 0; lane < LANES; lane++) {
-        key_range live = live_range(p, m, first + lane < last ? first + lane : last);
-        live = range_in_tile(live, blk->start, blk->keys);
-        firsts[lane] = (i32)live.first;
-        ends[lane] = (i32)live.end;
-    }
-    UNROLL for (int v = 0; v < VECTORS; v++) {
-        blk->first[v] = ivec_load(firsts + v * VECTOR_WIDTH);
-        blk->end[v] = ivec_load(ends + v * VECTOR_WIDTH);
+        const key_range live = range_in_tile(live_range(p, m, query_in_lane(m, first, lane)), blk->start, blk->keys);
+        firsts[lane] = (integer)live.first;
+        ends[lane] = (integer)live.end;
     }
 }
 
-/* The lanes of vector v that look at key j of those visited. */
-INLINE ivec live_lanes(const block *blk, int v, int j) {
+/* Whether any lane looks at any key of the tile from `start`; if so, which. */
+INLINE int block_looks(block *blk, const memory *mem, const modifiers *mods, const head *hd, const attention_params *p,
+                       const member *m, i64 first, i64 start) {
+    block_range(blk, p, m, first, start);
+    if (blk->keys == 0) return 0;
+    if (!blk->partial && !asks_elements(p)) return 1;
+    integer firsts[LANES], ends[LANES];
+    block_lane_ranges(blk, p, m, first, firsts, ends);
+    UNROLL for (int v = 0; v < VECTORS; v++) {
+        blk->first[v] = ivec_load(firsts + v * WIDTH);
+        blk->end[v] = ivec_load(ends + v * WIDTH);
+    }
+    if (!asks_elements(p)) return 1;
+    const int live = addends_load(mem->addends, mods, p, hd->mask, hd->bias, blk->start, blk->keys, firsts, ends);
+    blk->partial = live == LIVE_SOME;
+    return live != LIVE_NONE;
+}
+
+/* The lanes of vector v that look at key j of those visited, where some do not. */
+INLINE ivec live_lanes(const block *blk, const memory *mem, const attention_params *p, int v, int j) {
+    if (asks_elements(p)) return vec_load(mem->addends + j * LANES + v * WIDTH) != vec_splat(-INFINITY);
     return (ivec_splat(j) >= blk->first[v]) & (ivec_splat(j) < blk->end[v]);
 }
 
 /* Scores of `rows` keys, and their maximum with what `top` holds. */
-INLINE void score_rows(int rows, __global const float *k, const strides *stride, const float *qt, i64 head_dim, float *s,
+INLINE void score_rows(int rows, MATRIX_SPACE const real *k, const matrix *keys, const real *qt, i64 head_dim, real *s,
                        vec top[VECTORS]) {
     vec acc[ROWS][VECTORS];
-    FOR_BLOCK(r, v) acc[r][v] = vec_splat(0.0f);
-    multiply(acc, rows, k, stride->l, stride->d, qt, LANES, head_dim);
+    FOR_BLOCK(r, v) acc[r][v] = vec_splat(REAL(0.0));
+    multiply(acc, rows, k, keys->l, keys->step, qt, LANES, head_dim);
     FOR_BLOCK(r, v) {
         top[v] = vec_max(top[v], acc[r][v]);
-        if (r < rows) vec_store(acc[r][v], s + r * LANES + v * VECTOR_WIDTH);
+        if (r < rows) vec_store(acc[r][v], s + r * LANES + v * WIDTH);
     }
 }
 
-INLINE void block_scores(block *blk, __global const float *k, const attention_params *p, const float *qt, float *s) {
-    vec top[VECTORS];
-    UNROLL for (int v = 0; v < VECTORS; v++) top[v] = blk->row_max[v];
-    for (int j = 0; j < blk->keys; j += ROWS) score_rows(blk->keys - j, k + j * p->k.l, &p->k, qt, p->head_dim, s + j * LANES, top);
-    if (blk->partial) {
-        UNROLL for (int v = 0; v < VECTORS; v++) top[v] = blk->row_max[v];
-        for (int j = 0; j < blk->keys; j++, s += LANES) {
-            UNROLL for (int v = 0; v < VECTORS; v++) {
-                vec score = vec_select(live_lanes(blk, v, j), vec_load(s + v * VECTOR_WIDTH), vec_splat(-INFINITY));
-                top[v] = vec_max(top[v], score);
-                vec_store(score, s + v * VECTOR_WIDTH);
-            }
+/* Raw scores to scores, -infinity where masked, and their maximum. */
+INLINE void scores_modify(const block *blk, const memory *mem, const modifiers *mods, const attention_params *p, vec top[VECTORS]) {
+    vec slope[VECTORS], distance[VECTORS];
+    UNROLL for (int v = 0; v < VECTORS; v++) {
+        top[v] = blk->row_max[v];
+        if (MODIFIED) slope[v] = vec_load(mods->slope + v * WIDTH), distance[v] = distance_from(mods, v, blk->start);
+    }
+    for (int j = 0; j < blk->keys; j++) {
+        UNROLL for (int v = 0; v < VECTORS; v++) {
+            const int at = j * LANES + v * WIDTH;
+            vec score = vec_load(mem->s + at);
+            if (MODIFIED) score = modified(score, p, mem->addends + at, slope[v], distance[v] + (real)j);
+            if (blk->partial) score = vec_select(live_lanes(blk, mem, p, v, j), score, vec_splat(-INFINITY));
+            top[v] = vec_max(top[v], score);
+            vec_store(score, mem->s + at);
         }
     }
+}
+
+INLINE void block_scores(block *blk, const memory *mem, const modifiers *mods, const matrix *keys, i64 at, const real *qt,
+                         const attention_params *p) {
+    vec top[VECTORS];
+    UNROLL for (int v = 0; v < VECTORS; v++) top[v] = blk->row_max[v];
+    for (int j = 0; j < blk->keys; j += ROWS)
+        score_rows(blk->keys - j, keys->at + (at + j) * keys->l, keys, qt, p->head_dim, mem->s + j * LANES, top);
+    if (MODIFIED || blk->partial) scores_modify(blk, mem, mods, p, top);
     UNROLL for (int v = 0; v < VECTORS; v++) {
-        blk->shift[v] = vec_select(top[v] == vec_splat(-INFINITY), vec_splat(0.0f), top[v]);
-        blk->rescale[v] = vec_exp2(blk->row_max[v] - blk->shift[v]);
+        blk->shift[v] = vec_select(top[v] == vec_splat(-INFINITY), vec_splat(REAL(0.0)), top[v]);
+        blk->rescale[v] = weight_of(blk->row_max[v] - blk->shift[v]);
         blk->row_max[v] = top[v];
     }
 }
 
 /* Scores to weights, not yet divided by their sum. */
-INLINE void block_weights(block *blk, float *s) {
+INLINE void block_weights(block *blk, real *s) {
     vec sum[VECTORS], shift[VECTORS];
     UNROLL for (int v = 0; v < VECTORS; v++) {
         sum[v] = blk->row_sum[v] * blk->rescale[v];
@@ -124,103 +194,146 @@ INLINE void block_weights(block *blk, float *s) {
     }
     for (int j = 0; j < blk->keys; j++, s += LANES) {
         UNROLL for (int v = 0; v < VECTORS; v++) {
-            vec weight = vec_exp2(vec_load(s + v * VECTOR_WIDTH) - shift[v]);
+            vec weight = weight_of(vec_load(s + v * WIDTH) - shift[v]);
             sum[v] += weight;
-            vec_store(weight, s + v * VECTOR_WIDTH);
+            vec_store(weight, s + v * WIDTH);
         }
     }
     UNROLL for (int v = 0; v < VECTORS; v++) blk->row_sum[v] = sum[v];
 }
 
 /* value_rows without the keys that a lane does not look at: their weights are 0, their values may be anything. */
-static void value_row_masked(const block *blk, __global const float *v_d, i64 step, const float *weights, float *ot) {
+static void value_row_masked(const block *blk, const memory *mem, const attention_params *p, MATRIX_SPACE const real *v_d, i64 l,
+                             real *ot) {
     for (int v = 0; v < VECTORS; v++) {
-        vec sum = blk->rescale[v] * vec_load(ot + v * VECTOR_WIDTH);
+        vec sum = blk->rescale[v] * vec_load(ot + v * WIDTH);
         for (int j = 0; j < blk->keys; j++) {
-            vec next = sum + vec_splat(v_d[j * step]) * vec_load(weights + j * LANES + v * VECTOR_WIDTH);
-            sum = vec_select(live_lanes(blk, v, j), next, sum);
+            vec next = sum + vec_splat(v_d[j * l]) * vec_load(mem->s + j * LANES + v * WIDTH);
+            sum = vec_select(live_lanes(blk, mem, p, v, j), next, sum);
         }
-        vec_store(sum, ot + v * VECTOR_WIDTH);
+        vec_store(sum, ot + v * WIDTH);
     }
 }
 
-INLINE void value_rows(int rows, const block *blk, __global const float *v_d, const strides *stride, const float *weights,
-                       float *ot) {
+INLINE void value_rows(int rows, const block *blk, const memory *mem, const attention_params *p, MATRIX_SPACE const real *v_d,
+                       const matrix *values, real *ot) {
     vec acc[ROWS][VECTORS];
-    FOR_BLOCK(r, v) acc[r][v] = blk->rescale[v] * vec_load(ot + ROW_AT(r, rows) * LANES + v * VECTOR_WIDTH);
-    multiply(acc, rows, v_d, stride->d, stride->l, weights, LANES, blk->keys);
+    FOR_BLOCK(r, v) acc[r][v] = blk->rescale[v] * vec_load(ot + ROW_AT(r, rows) * LANES + v * WIDTH);
+    multiply(acc, rows, v_d, values->step, values->l, mem->s, LANES, blk->keys);
     if (blk->partial) {
-        vec finite = vec_splat(0.0f);
+        vec finite = vec_splat(REAL(0.0));
         FOR_BLOCK(r, v) finite += acc[r][v] - acc[r][v];
         if (vec_any_nan(finite)) {
             for (int r = 0; r < ROWS && r < rows; r++)
-                value_row_masked(blk, v_d + r * stride->d, stride->l, weights, ot + r * LANES);
+                value_row_masked(blk, mem, p, v_d + r * values->step, values->l, ot + r * LANES);
             return;
         }
     }
-    FOR_BLOCK(r, v) if (r < rows) vec_store(acc[r][v], ot + r * LANES + v * VECTOR_WIDTH);
+    FOR_BLOCK(r, v) if (r < rows) vec_store(acc[r][v], ot + r * LANES + v * WIDTH);
 }
 
-INLINE void block_values(const block *blk, __global const float *v, const attention_params *p, const float *weights, float *ot) {
-    for (int d = 0; d < p->value_dim; d += ROWS) value_rows(p->value_dim - d, blk, v + d * p->v.d, &p->v, weights, ot + d * LANES);
+INLINE void block_values(const block *blk, const memory *mem, const matrix *values, i64 at, const attention_params *p, real *ot) {
+    for (int d = 0; d < p->value_dim; d += ROWS)
+        value_rows(p->value_dim - d, blk, mem, p, values->at + at * values->l + d * values->step, values, ot + d * LANES);
 }
 
-/* Divide by the sums. A sum of 0 is that of a row without a finite score, all of whose weights are 0. */
-INLINE void block_store(const block *blk, const float *ot, __global float *out, __global float *lse, const attention_params *p,
-                        const member *m, i64 first) {
-    float row_max[LANES], row_sum[LANES];
+/* The factor that makes a row of sums one of averages, and the log-sum-exp. A sum of 0 is that of a row without a finite score, all
+ * of whose weights are 0. A sink is one more logit. */
+INLINE void block_finish(const block *blk, const head *hd, const attention_params *p, real factors[LANES], real logs[LANES]) {
     UNROLL for (int v = 0; v < VECTORS; v++) {
-        vec_store(blk->row_max[v], row_max + v * VECTOR_WIDTH);
-        vec_store(blk->row_sum[v], row_sum + v * VECTOR_WIDTH);
-    }
-    for (int lane = 0; lane < LANES && first + lane < m->len_q; lane++) {
-        __global float *row = out + (first + lane) * p->out.l;
-        float factor = row_sum[lane] == 0.0f ? 1.0f : 1.0f / row_sum[lane];
-        for (int d = 0; d < p->value_dim; d++) row[d * p->out.d] = ot[d * LANES + lane] * factor;
-        if (p->has_lse) lse[(first + lane) * p->lse.l] = row_max[lane] * LN_2 + log(row_sum[lane]);
+        vec top = blk->row_max[v] * TO_NATURAL, sum = blk->row_sum[v], old = vec_splat(REAL(1.0));
+        if (p->has_sinks) {
+            const vec sink = vec_splat(hd->sink), higher = vec_max(top, sink);
+            const vec shift = vec_select(higher == vec_splat(-INFINITY), vec_splat(REAL(0.0)), higher);
+            old = vec_exp(top - shift);
+            sum = sum * old + vec_exp(sink - shift);
+            top = higher;
+        }
+        vec_store(vec_select(sum == vec_splat(REAL(0.0)), vec_splat(REAL(1.0)), old / sum), factors + v * WIDTH);
+        real sums[WIDTH];
+        vec_store(sum, sums);
+        vec_store(top, logs + v * WIDTH);
+        for (int lane = 0; lane < WIDTH; lane++) logs[v * WIDTH + lane] += log(sums[lane]);
     }
 }
 
-/* The queries from `first` on, TILE_Q at most, of one head of batch member b. */
-INLINE void attend(__global const float *q, __global const float *k, __global const float *v, __global float *out,
-                   __global float *lse, const attention_params *p, const member *m, i64 first) {
-    vec qt_memory[TILE_Q / VECTOR_WIDTH * HEAD_DIM_MAX], ot_memory[TILE_Q / VECTOR_WIDTH * VALUE_DIM_MAX];
-    vec s_memory[TILE_KV * VECTORS];
-    float *qt = (float *)qt_memory, *ot = (float *)ot_memory, *s = (float *)s_memory;
-    block blocks[BLOCKS];
-    i64 queries = m->len_q - first < TILE_Q ? m->len_q - first : TILE_Q;
-    int count = (int)((queries + LANES - 1) / LANES);
+INLINE void block_store(const block *blk, const real *ot, const head *hd, const attention_params *p, const member *m, i64 first) {
+    real factors[LANES], logs[LANES];
+    block_finish(blk, hd, p, factors, logs);
+    for (int lane = 0; lane < LANES && first + lane < m->len_q; lane++) {
+        __global stored *row = hd->out + (first + lane) * p->out.l;
+        for (int d = 0; d < p->value_dim; d++) stored_store(ot[d * LANES + lane] * factors[lane], row + d * p->out.d);
+        if (p->has_lse) hd->lse[(first + lane) * p->lse.l] = (float)logs[lane];
+    }
+}
 
-    for (int n = 0; n < count; n++) block_load(&blocks[n], qt + n * LANES * p->head_dim, q, p, m, first + n * LANES);
-    for (int n = 0; n < count * LANES * p->value_dim; n += VECTOR_WIDTH) vec_store(vec_splat(0.0f), ot + n);
-    key_range live = live_for_any(p, m, first, queries);
-    for (i64 start = live.first / TILE_KV * TILE_KV; start < live.end; start += TILE_KV) {
-        for (int n = 0; n < count; n++) {
-            block *blk = &blocks[n];
-            block_mask(blk, p, m, first + n * LANES, start);
-            if (blk->keys == 0) continue;
-            block_scores(blk, k + blk->start * p->k.l, p, qt + n * LANES * p->head_dim, s);
-            block_weights(blk, s);
-            block_values(blk, v + blk->start * p->v.l, p, s, ot + n * LANES * p->value_dim);
+/* The queries from `first` on, TILE_Q at most, of one head. */
+INLINE void attend(const memory *mem, const head *hd, const attention_params *p, const member *m, i64 first) {
+    block blocks[BLOCKS];
+    modifiers mods[MODIFIED ? BLOCKS : 1];
+    const i64 queries = m->len_q - first < TILE_Q ? m->len_q - first : TILE_Q;
+    const int count = (int)((queries + LANES - 1) / LANES), q_size = LANES * p->head_dim, out_size = LANES * p->value_dim;
+
+    for (int n = 0; n < count; n++) {
+        block_load(&blocks[n], mem->qt + n * q_size, hd, p, m, first + n * LANES);
+        for (int lane = 0; MODIFIED && lane < LANES; lane++) {
+            const i64 i = query_in_lane(m, first + n * LANES, lane);
+            modifiers_lane(&mods[n], lane, p, hd->b, hd->h, i, i + m->offset, hd->slope);
         }
     }
-    for (int n = 0; n < count; n++) block_store(&blocks[n], ot + n * LANES * p->value_dim, out, lse, p, m, first + n * LANES);
+    for (int n = 0; n < count * out_size; n += WIDTH) vec_store(vec_splat(REAL(0.0)), mem->ot + n);
+    const key_range live = live_for_any(p, m, first, queries);
+    for (i64 start = live.first / TILE_KV * TILE_KV; start < live.end; start += TILE_KV) {
+        matrix keys, values;
+        int loaded = 0;
+        for (int n = 0; n < count; n++) {
+            block *blk = &blocks[n];
+            const modifiers *mod = &mods[MODIFIED ? n : 0];
+            if (!block_looks(blk, mem, mod, hd, p, m, first + n * LANES, start)) continue;
+            if (!loaded) {
+                const key_range rows = range_in_tile(live, start, TILE_KV);
+                keys = matrix_load(mem->keys, hd->k + start * p->k.l, &p->k, rows, p->head_dim);
+                values = matrix_load(mem->values, hd->v + start * p->v.l, &p->v, rows, p->value_dim);
+                loaded = 1;
+            }
+            block_scores(blk, mem, mod, &keys, blk->start - start, mem->qt + n * q_size, p);
+            block_weights(blk, mem->s);
+            block_values(blk, mem, &values, blk->start - start, p, mem->ot + n * out_size);
+        }
+    }
+    for (int n = 0; n < count; n++) block_store(&blocks[n], mem->ot + n * out_size, hd, p, m, first + n * LANES);
 }
 
-__kernel GROUP_OF_ONE void attention(__global const float *restrict q, __global const float *restrict k,
-                                     __global const float *restrict v, __global float *restrict out,
+__kernel GROUP_OF_ONE void attention(__global const stored *restrict q, __global const stored *restrict k,
+                                     __global const stored *restrict v, __global stored *restrict out,
                                      __global float *restrict lse, INT_BUFFER kv_lengths, INT_BUFFER q_offsets,
                                      INT_BUFFER kv_offsets, __global const uchar *mask, __global const void *bias,
                                      __global const float *slopes, __global const float *sinks, attention_params p) {
+    vec qt[TILE_Q / WIDTH * HEAD_DIM_MAX], ot[TILE_Q / WIDTH * VALUE_DIM_MAX], s[TILE_KV * VECTORS];
+    vec addends[MODIFIED ? TILE_KV * VECTORS : 1];
+    vec keys[STORED_IS_REAL ? 1 : TILE_KV * HEAD_DIM_MAX / WIDTH], values[STORED_IS_REAL ? 1 : TILE_KV * VALUE_DIM_MAX / WIDTH];
+    const memory mem = {(real *)qt, (real *)ot, (real *)s, (real *)addends, (real *)keys, (real *)values};
+
     q += p.base[0], k += p.base[1], v += p.base[2], out += p.base[3], lse += p.base[4];
-    kv_lengths += p.base[5], q_offsets += p.base[6], kv_offsets += p.base[7];
+    kv_lengths += p.base[5], q_offsets += p.base[6], kv_offsets += p.base[7], mask += p.base[8];
+    slopes += p.base[10], sinks += p.base[11];
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         const query_tile at = query_tile_at(&p, q_offsets, TILE_Q, group);
-        const member m = member_of(&p, kv_lengths, q_offsets, kv_offsets, at.b);
-        const i64 q_b = p.q_offsets.present ? 0 : at.b, kv_b = p.kv_offsets.present ? 0 : at.b;
+        const member whole = member_of(&p, kv_lengths, q_offsets, kv_offsets, at.b);
+        const member m = MODIFIED ? within_elements(&p, whole) : whole;
         if (at.tile * TILE_Q >= m.len_q) continue;
-        attend(q + q_b * p.q.b + at.h * p.q.h + m.q_first * p.q.l, k + kv_b * p.k.b + at.g * p.k.h + m.kv_first * p.k.l,
-               v + kv_b * p.v.b + at.g * p.v.h + m.kv_first * p.v.l, out + q_b * p.out.b + at.h * p.out.h + m.q_first * p.out.l,
-               lse + q_b * p.lse.b + at.h * p.lse.h + m.q_first * p.lse.l, &p, &m, at.tile * TILE_Q);
+        const i64 q_b = p.q_offsets.present ? 0 : at.b, kv_b = p.kv_offsets.present ? 0 : at.b;
+        const head hd = {q + q_b * p.q.b + at.h * p.q.h + m.q_first * p.q.l,
+                         k + kv_b * p.k.b + at.g * p.k.h + m.kv_first * p.k.l,
+                         v + kv_b * p.v.b + at.g * p.v.h + m.kv_first * p.v.l,
+                         out + q_b * p.out.b + at.h * p.out.h + m.q_first * p.out.l,
+                         lse + q_b * p.lse.b + at.h * p.lse.h + m.q_first * p.lse.l,
+                         mask,
+                         bias_from(&p, bias, p.base[9]),
+                         at.b,
+                         at.h,
+                         MODIFIED ? slope_of(&p, slopes, at.b, at.h) : REAL(0.0),
+                         p.has_sinks ? sinks[at.b * p.sinks_b + at.h * p.sinks_h] : REAL(0.0)};
+        attend(&mem, &hd, &p, &m, at.tile * TILE_Q);
     }
 }

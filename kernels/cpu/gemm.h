@@ -45,7 +45,10 @@
 #if defined(ROWS) && defined(VECTORS)
 #define LANES (VECTORS * WIDTH)
 #define FOR_BLOCK(r, v) UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < VECTORS; v++)
-DEFINE_MULTIPLY(multiply, ROWS, VECTORS, __global, __private)
+#if !defined(MULTIPLY_A) /* the address space of A */
+#define MULTIPLY_A __global
+#endif
+DEFINE_MULTIPLY(multiply, ROWS, VECTORS, MULTIPLY_A, __private)
 #endif
 
 #endif

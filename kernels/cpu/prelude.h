@@ -67,7 +67,7 @@ typedef JOIN(int, WIDTH) ivec;
 #define vec_splat(x) ((vec)(x))
 #define ivec_splat(x) ((ivec)(x))
 #define vec_select(condition, yes, no) ((condition) ? (yes) : (no))
-#define vec_any_nan(x) any(isnan(x))
+#define ivec_any(x) any(x)
 /* a > b ? a : b, so that b is the result wherever one of them is NaN. */
 #define vec_max(a, b) ((a) > (b) ? (a) : (b))
 
@@ -142,10 +142,9 @@ static inline double real_of_bits(i64 bits) {
 }
 #endif
 
-static inline int vec_any_nan(vec x) {
-    ivec nan = x != x;
+static inline int ivec_any(ivec x) {
     integer any = 0;
-    for (int i = 0; i < WIDTH; i++) any |= nan[i];
+    for (int i = 0; i < WIDTH; i++) any |= x[i];
     return any != 0;
 }
 
@@ -160,6 +159,7 @@ static inline int vec_any_nan(vec x) {
 #define real_parameter(p, name) ((p)->name)
 #endif
 
+#define vec_any_nan(x) ivec_any((x) != (x))
 #define LOG2_E REAL(1.44269504088896341)
 #define LN_2 REAL(0.693147180559945309)
 
