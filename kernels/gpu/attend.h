@@ -19,6 +19,9 @@
 #ifndef CLATTN_GPU_ATTEND_H
 #define CLATTN_GPU_ATTEND_H
 
+#if !defined(SPLIT)
+#error "SPLIT is 1 where rows are those of a group of heads, else 0"
+#endif
 #if !defined(TILE_Q) || !defined(TILE_KV) || !defined(TILE_J) || !defined(VALUE_DIM_MAX) || !defined(DTYPE) || !defined(MODIFIED)
 #error "TILE_Q, TILE_KV and TILE_J come from the kernel's row, VALUE_DIM_MAX, DTYPE and MODIFIED from the plan"
 #endif
@@ -45,7 +48,7 @@
 #define LOG2_E 1.44269504f
 
 /* Elements of out: of a part, what sums are. */
-#ifdef SPLIT
+#if SPLIT
 typedef float result;
 #define write_results write_floats
 #else
@@ -63,11 +66,7 @@ typedef struct row_tile {
 
 /* Heads from row 0's to row r's. */
 INLINE int heads_before(const attention_params *p, const row_tile *tile, int r) {
-#ifdef SPLIT
-    return periods_before(tile->i, p->len_q, r, TILE_Q);
-#else
-    return 0;
-#endif
+    return SPLIT ? periods_before(tile->i, p->len_q, r, TILE_Q) : 0;
 }
 
 INLINE i64 query_of_row(const attention_params *p, const row_tile *tile, int r) {
@@ -82,10 +81,11 @@ INLINE i64 row_offset(const attention_params *p, const row_tile *tile, strides s
 
 /* ---- scores -------------------------------------------------------------------------------------------------------- */
 
-/* The buffers of options, at row 0 of a tile. Absent ones are not read. */
+/* The options' buffers. Absent ones are not read. */
 typedef struct tile_options {
     const global uchar *mask;
     const global void *bias;
+    i64 mask_at, bias_at;      /* element of row 0's key 0 */
     const local float *slopes; /* of each row */
 } tile_options;
 
@@ -115,7 +115,6 @@ INLINE uint out_of_range(const attention_params *p, const member *m, const row_t
     return hidden;
 }
 
-#if MODIFIED
 /* Softcap, bias and ALiBi; returns the scores that elements of mask or bias hide. */
 INLINE uint modify_scores(const attention_params *p, const member *m, const row_tile *tile, tile_options options, float4 *scores,
                           i64 j) {
@@ -125,8 +124,8 @@ INLINE uint modify_scores(const attention_params *p, const member *m, const row_
         if (row >= tile->left) continue;
         const row_options at = {options.mask,
                                 options.bias,
-                                row_offset(p, tile, p->mask, row),
-                                row_offset(p, tile, p->bias, row),
+                                options.mask_at + row_offset(p, tile, p->mask, row),
+                                options.bias_at + row_offset(p, tile, p->bias, row),
                                 query_of_row(p, tile, row) + m->offset,
                                 options.slopes[row]};
         UNROLL for (int c = 0; c < KEY_VECTORS; c++) {
@@ -143,7 +142,6 @@ INLINE uint modify_scores(const attention_params *p, const member *m, const row_
     }
     return hidden;
 }
-#endif
 
 /* ---- softmax ------------------------------------------------------------------------------------------------------- */
 
@@ -259,13 +257,11 @@ INLINE void attend(const attention_params *p, const member *m, const row_tile *t
         float4 scores[REG_M * KEY_VECTORS];
         product(scores, buffer, buffer + Q_VECTORS, queries, keys, p->head_dim);
         UNROLL for (int n = 0; n < REG_M * KEY_VECTORS; n++) scores[n] *= p->scale;
-#if MODIFIED
-        hidden = modify_scores(p, m, tile, options, scores, j);
-        if (marked) hidden |= out_of_range(p, m, tile, j);
-        marked |= p->has_mask || p->has_bias;
-#else
         if (marked) hidden = out_of_range(p, m, tile, j);
-#endif
+        if (MODIFIED) {
+            hidden |= modify_scores(p, m, tile, options, scores, j);
+            marked |= p->has_mask || p->has_bias;
+        }
         if (marked) replace_hidden(scores, hidden, -INFINITY);
         weigh((local float *)buffer, rows, scores);
         if (marked) replace_hidden(scores, hidden, HIDDEN_WEIGHT);

@@ -9,7 +9,7 @@
  *                 heads that read one key/value head, those of the second, ..., so that all of them share each read of k and v
  * Work-item, local memory, work-group    as attend.h says
  */
-#define SPLIT
+#define SPLIT 1
 #include "attend.h"
 
 /* Which part of whose keys a group works on: rows from `row` on of the query heads that read key/value head g. */
@@ -40,9 +40,7 @@ KERNEL void attention_split(const global element *q, const global element *k, co
                             global float *lse, INT_BUFFER kv_lengths, const global uchar *mask, const global void *bias,
                             const global float *slopes, const attention_params p) {
     local float4 weights[TILE_VECTORS(TILE_Q, TILE_KV)], buffer[BUFFER_VECTORS];
-#if MODIFIED
     local float row_slopes[TILE_Q];
-#endif
     q += p.base[0];
     k += p.base[1];
     v += p.base[2];
@@ -58,14 +56,11 @@ KERNEL void attention_split(const global element *q, const global element *k, co
         const key_range any = live_for_any(&p, &m, 0, p.len_q), all = live_for_all(&p, &m, 0, p.len_q);
         const key_range within = {max(any.first, part.first), min(any.end, part.end)};
         const operand queries = rows_of_q(&p, q, &tile);
-        tile_options options = {0, 0, 0};
-#if MODIFIED
-        options.mask = mask + p.base[6] + offset_of(p.mask, at.b, h, i, 0);
-        options.bias = (const global char *)bias + (p.base[7] + offset_of(p.bias, at.b, h, i, 0)) * bytes_of(p.bias_dtype);
-        options.slopes = row_slopes;
-        for (int row = (int)get_local_id(0); row < TILE_Q; row += WORK_GROUP)
-            if (row < tile.left) row_slopes[row] = alibi_slope(&p, slopes + p.base[8], at.b, h + heads_before(&p, &tile, row));
-#endif
+        const tile_options options = {mask, bias, p.base[6] + offset_of(p.mask, at.b, h, i, 0),
+                                      p.base[7] + offset_of(p.bias, at.b, h, i, 0), row_slopes};
+        if (MODIFIED)
+            for (int row = (int)get_local_id(0); row < TILE_Q && row < tile.left; row += WORK_GROUP)
+                row_slopes[row] = alibi_slope(&p, slopes + p.base[8], at.b, h + heads_before(&p, &tile, row));
         rows_state rows;
         begin_rows(&rows);
         attend(&p, &m, &tile, &rows, weights, buffer, queries, k + offset_of(p.k, at.b, at.g, 0, 0),

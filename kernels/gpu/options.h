@@ -8,7 +8,7 @@
 #include "element.h"
 #include "heads.h"
 
-/* The options' buffers, at (b, h, i) of the row that is meant. */
+/* The options of one row. */
 typedef struct row_options {
     const global uchar *mask;
     const global void *bias;
