@@ -84,10 +84,18 @@ static i64 split_of(i64 len_kv) {
     return each <= SPLIT_KEYS ? SPLIT_KEYS : (each + SPLIT_KEYS - 1) / SPLIT_KEYS * SPLIT_KEYS;
 }
 
-static bool may_split(const clattn__attention_sizes *s) { return !s->ragged && s->dtype != CLATTN_F64; }
+enum { SPLIT_QUERIES = 16, SPLIT_LEAST_KEYS = 128 };
 
-/* Where one query, or a few, would leave most lanes of a fused kernel idle. */
-static bool should_split(const clattn__attention_sizes *s) { return may_split(s) && s->len_q <= 16 && s->len_kv >= 128; }
+/* Why the keys are not split, or NULL where they are: one query, or a few, would leave most lanes of a fused kernel idle. */
+static const char *cannot_split(const clattn__attention_sizes *s) {
+    if (s->ragged) return "it serves no ragged batch";
+    return s->dtype == CLATTN_F64 ? "it serves no f64" : NULL;
+}
+
+static const char *should_not_split(const clattn__attention_sizes *s) {
+    if (s->len_q > SPLIT_QUERIES) return "it is for at most 16 queries";
+    return s->len_kv < SPLIT_LEAST_KEYS ? "it is for at least 128 keys" : cannot_split(s);
+}
 
 static clattn_status emit_split(clattn_plan *plan, const clattn__row *row, clattn__params params, const clattn__attention_sizes *s,
                                 const clattn__attention_operands *o) {
@@ -257,8 +265,8 @@ static clattn_status choose_asked(clattn_plan *plan, const clattn__params *param
     if (matrix)
         return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED,
                             "algorithm %s never holds the matrix that scores or weights ask for; use auto or staged", names[asked]);
-    if (asked == CLATTN_ALGORITHM_SPLIT && !may_split(s))
-        return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED, "algorithm split serves no %s", s->ragged ? "ragged batch" : "f64");
+    if (asked == CLATTN_ALGORITHM_SPLIT && cannot_split(s))
+        return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED, "algorithm split is asked for: %s", cannot_split(s));
     *role = asked == CLATTN_ALGORITHM_SPLIT ? CLATTN__ROLE_ATTENTION_SPLIT : CLATTN__ROLE_ATTENTION;
     return clattn__plan_choose(plan, *role, params, row);
 }
@@ -273,7 +281,7 @@ static clattn_status choose(clattn_plan *plan, const clattn__params *params, con
         clattn__text_add(&plan->why, "staged: scores or weights are outputs, and fused never holds them\n");
         return CLATTN_OK;
     }
-    if (should_split(s)) {
+    if (!should_not_split(s)) {
         *role = CLATTN__ROLE_ATTENTION_SPLIT;
         *row = try_row(plan, *role, params);
         if (*row)
@@ -285,6 +293,7 @@ static clattn_status choose(clattn_plan *plan, const clattn__params *params, con
     *row = try_row(plan, *role, params);
     if (*row) {
         clattn__text_add(&plan->why, "fused: no %lld x %lld matrix is kept\n", len_q, len_kv);
+        if (should_not_split(s)) clattn__text_add(&plan->why, "not split: %s\n", should_not_split(s));
         return CLATTN_OK;
     }
     if (plan->options.require_fused || s->ragged) return refuse_staged(plan, plan->why.data ? plan->why.data : "no fused kernel");

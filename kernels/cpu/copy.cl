@@ -104,7 +104,7 @@ INLINE void copy_row(__global const void *x, row_at from, __global void *y, row_
         convert_row(x, from, y, to, p, turned);
 }
 
-/* starts[b], kept where sums with it do not overflow; what is so far out is outside y anyway. */
+/* starts[b], kept where sums with it do not overflow; what is so far out lies outside y, and past the tables. */
 INLINE i64 start_of(const copy_params *p, INT_BUFFER starts, i64 b) {
     const i64 most = (i64)1 << 61;
     return p->starts.present ? mask_clamp(int_at(p->starts, starts, b), -most, most) : 0;
@@ -118,7 +118,7 @@ __kernel GROUP_OF_ONE void copy(__global const void *x, __global void *y, __glob
         const i64 b = group / tiles / p.heads, h = group / tiles % p.heads, first = group % tiles * TILE_M;
         const i64 end = first + TILE_M < p.len ? first + TILE_M : p.len, start = start_of(&p, starts, b);
         for (i64 l = first; l < end; l++) {
-            const i64 place = p.at + start + l, position = mask_clamp(p.position + start + l, 0, p.positions - 1);
+            const i64 place = p.at + (p.moves ? start : 0) + l, position = mask_clamp(p.position + start + l, 0, p.positions - 1);
             const row_at from = {p.base[0] + b * p.x.b + h * p.x.h + l * p.x.l, p.x.d};
             const row_at to = {p.base[1] + b * p.y.b + h * p.y.h + place * p.y.l, p.y.d};
             if (place < 0 || place >= p.capacity) continue;

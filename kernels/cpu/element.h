@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * They compute in f32, but where f64 comes in, which is the native build's alone: element by element in f64 (to the short types by
- * way of f32).
+ * They compute in f32. Where f64 comes in, which is the native build's alone, copy goes element by element in f64, and to the short
+ * types by way of f32.
  */
 #ifndef CLATTN_KERNELS_CPU_ELEMENT_H
 #define CLATTN_KERNELS_CPU_ELEMENT_H

@@ -8,7 +8,7 @@
  * on nothing else. A part whose lse is -infinity is not read; a NaN lse makes the row NaN. Source: Dao et al. 2023
  * (Flash-Decoding).
  * The weights of WIDTH parts are exponentials of one vector. Elements pass CHUNK at a time through private memory,
- * 2 * CHUNK floats; where a type is f64, one by one in f64.
+ * 2 * CHUNK floats.
  */
 #include "../mask.h"
 #include "element.h"
@@ -64,36 +64,6 @@ INLINE void merge_chunk(const parts *row, const merge_params *p, __global const 
     run_store(sum, y, p->out_dtype, y_at, p->out.d, count);
 }
 
-#if !defined(__OPENCL_C_VERSION__)
-static void merge_row_f64(const parts *row, const merge_params *p, const void *x, i64 x_at, void *y, i64 y_at, float sink) {
-    double sum = exp((double)sink - row->shift);
-    for (i64 n = 0; n < row->count; n++) sum += exp((double)row->lse[n * row->step] - row->shift);
-    for (i64 d = 0; d < p->value_dim; d++) {
-        double value = 0.0;
-        for (i64 n = 0; n < row->count; n++) {
-            const float lse = row->lse[n * row->step];
-            if (lse == -INFINITY) continue;
-            value += exp((double)lse - row->shift) * f64_load(x, p->parts_dtype, x_at + n * p->out_part + d * p->out_parts.d);
-        }
-        f64_store(sum == 0.0 ? 0.0 : value / sum, y, p->out_dtype, y_at + d * p->out.d);
-    }
-}
-#endif
-
-INLINE void merge_row(const parts *row, const merge_params *p, __global const void *x, i64 x_at, __global void *y, i64 y_at,
-                      float sink) {
-#if !defined(__OPENCL_C_VERSION__)
-    if (p->parts_dtype == DTYPE_F64 || p->out_dtype == DTYPE_F64) {
-        merge_row_f64(row, p, x, x_at, y, y_at, sink);
-        return;
-    }
-#endif
-    for (i64 d = 0; d < p->value_dim; d += CHUNK) {
-        const int count = (int)(p->value_dim - d < CHUNK ? p->value_dim - d : CHUNK);
-        merge_chunk(row, p, x, x_at + d * p->out_parts.d, y, y_at + d * p->out.d, count);
-    }
-}
-
 __kernel GROUP_OF_ONE void merge(__global const void *out_parts, __global const float *lse_parts, __global const float *sinks,
                                  __global void *out, __global float *lse, merge_params p) {
     lse_parts += p.base[1], sinks += p.base[2], lse += p.base[4];
@@ -104,8 +74,11 @@ __kernel GROUP_OF_ONE void merge(__global const void *out_parts, __global const 
         const float sink = p.has_sinks ? sinks[b * p.sinks_b + h * p.sinks_h] : -INFINITY;
         for (i64 i = first; i < end; i++) {
             const parts row = parts_of(lse_parts + b * p.lse_parts.b + h * p.lse_parts.h + i * p.lse_parts.l, &p, sink);
-            merge_row(&row, &p, out_parts, p.base[0] + b * p.out_parts.b + h * p.out_parts.h + i * p.out_parts.l, out,
-                      p.base[3] + b * p.out.b + h * p.out.h + i * p.out.l, sink);
+            const i64 from = p.base[0] + b * p.out_parts.b + h * p.out_parts.h + i * p.out_parts.l;
+            const i64 to = p.base[3] + b * p.out.b + h * p.out.h + i * p.out.l;
+            for (i64 d = 0; d < p.value_dim; d += CHUNK)
+                merge_chunk(&row, &p, out_parts, from + d * p.out_parts.d, out, to + d * p.out.d,
+                            (int)(p.value_dim - d < CHUNK ? p.value_dim - d : CHUNK));
             if (p.has_lse) lse[b * p.lse.b + h * p.lse.h + i * p.lse.l] = row.shift + log(row.sum);
         }
     }

@@ -45,6 +45,15 @@ INLINE real slope_of(const attention_params *p, __global const float *slopes, i6
 
 INLINE vec softcapped(vec raw, real softcap) { return softcap * vec_tanh(raw / softcap); }
 
+/* Scores of a key at this distance from the positions in the lanes; masked ones are not yet -infinity where the raw one is NaN. */
+INLINE vec modified(vec raw, const attention_params *p, const real *addends, vec slope, vec distance) {
+    const real softcap = real_parameter(p, softcap);
+    if (softcap != REAL(0.0)) raw = softcapped(raw, softcap);
+    if (has_elements(p)) raw += vec_load(addends);
+    if (p->alibi) raw -= slope * vec_abs(distance);
+    return raw;
+}
+
 #if defined(LANES)
 
 /* What the rows in a block's lanes are modified by. */
@@ -67,15 +76,6 @@ INLINE vec distance_from(const modifiers *mods, int v, i64 start) {
     real lanes[WIDTH];
     for (int lane = 0; lane < WIDTH; lane++) lanes[lane] = (real)(start - mods->position[v * WIDTH + lane]);
     return vec_load(lanes);
-}
-
-/* Scores of a key at this distance from the positions in the lanes; masked ones are not yet -infinity where the raw one is NaN. */
-INLINE vec modified(vec raw, const attention_params *p, const real *addends, vec slope, vec distance) {
-    const real softcap = real_parameter(p, softcap);
-    if (softcap != REAL(0.0)) raw = softcapped(raw, softcap);
-    if (has_elements(p)) raw += vec_load(addends);
-    if (p->alibi) raw -= slope * vec_abs(distance);
-    return raw;
 }
 
 /* Whether a row of the mask attends to any of some keys. Without a way out of the loop, so that it is one of vectors. */

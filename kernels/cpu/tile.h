@@ -17,36 +17,36 @@
 #error "TILE_N must be a multiple of VECTORS * VECTOR_WIDTH"
 #endif
 
-INLINE void tile_clear(float *c, int rows) {
-    for (int n = 0; n < rows * LANES; n += VECTOR_WIDTH) vec_store(vec_splat(0.0f), c + n);
+INLINE void tile_clear(real *c, int rows) {
+    for (int n = 0; n < rows * LANES; n += WIDTH) vec_store(vec_splat(REAL(0.0)), c + n);
 }
 
 /* C += A panel for `rows` rows, ROWS at most. */
-INLINE void tile_multiply_rows(int rows, float *c, __global const float *a, i64 a_row, i64 a_step, const float *panel, i64 depth) {
+INLINE void tile_multiply_rows(int rows, real *c, __global const real *a, i64 a_row, i64 a_step, const real *panel, i64 depth) {
     vec acc[ROWS][VECTORS];
-    FOR_BLOCK(r, v) acc[r][v] = vec_load(c + ROW_AT(r, rows) * LANES + v * VECTOR_WIDTH);
+    FOR_BLOCK(r, v) acc[r][v] = vec_load(c + ROW_AT(r, rows) * LANES + v * WIDTH);
     multiply(acc, rows, a, a_row, a_step, panel, LANES, depth);
-    FOR_BLOCK(r, v) if (r < rows) vec_store(acc[r][v], c + r * LANES + v * VECTOR_WIDTH);
+    FOR_BLOCK(r, v) if (r < rows) vec_store(acc[r][v], c + r * LANES + v * WIDTH);
 }
 
 /* panel[k][lane] = b[k * b_step + lane * b_lane] for the first `lanes` lanes, 0 for the others. */
-INLINE void panel_pack(float *panel, __global const float *b, i64 b_step, i64 b_lane, int depth, int lanes) {
+INLINE void panel_pack(real *panel, __global const real *b, i64 b_step, i64 b_lane, int depth, int lanes) {
     if (b_lane == 1 && lanes == LANES) {
         for (int k = 0; k < depth; k++, b += b_step, panel += LANES) {
-            UNROLL for (int v = 0; v < VECTORS; v++) vec_store(vec_load(b + v * VECTOR_WIDTH), panel + v * VECTOR_WIDTH);
+            UNROLL for (int v = 0; v < VECTORS; v++) vec_store(vec_load(b + v * WIDTH), panel + v * WIDTH);
         }
         return;
     }
     for (int lane = 0; lane < LANES; lane++) {
         for (int k = 0; k < depth; k++)
-            panel[k * LANES + lane] = lane < lanes ? b[k * b_step + lane * b_lane] : 0.0f;
+            panel[k * LANES + lane] = lane < lanes ? b[k * b_step + lane * b_lane] : REAL(0.0);
     }
 }
 
 /* to[lane * stride] = scale * from[lane] for the first `lanes` lanes. */
-INLINE void lanes_store(__global float *to, i64 stride, const float *from, float scale, int lanes) {
+INLINE void lanes_store(__global real *to, i64 stride, const real *from, real scale, int lanes) {
     if (stride == 1 && lanes == LANES) {
-        UNROLL for (int v = 0; v < VECTORS; v++) vec_store(scale * vec_load(from + v * VECTOR_WIDTH), to + v * VECTOR_WIDTH);
+        UNROLL for (int v = 0; v < VECTORS; v++) vec_store(scale * vec_load(from + v * WIDTH), to + v * WIDTH);
         return;
     }
     for (int lane = 0; lane < lanes; lane++) to[lane * stride] = scale * from[lane];
