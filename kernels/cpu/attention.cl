@@ -28,8 +28,7 @@
  * 1.06, but fewer groups; 192 with TILE_KV 64 1.09, 1.02, with 256 1.10, 1.05, without the line between panels 1.09, 1.03; not
  * packed, TILE_Q 192 1.05, 1.03.
  */
-#include "gemm.h"
-#include "options.h"
+#include "lane_options.h"
 
 #if !defined(ROWS) || !defined(VECTORS) || !defined(TILE_Q) || !defined(TILE_KV) || !defined(HEAD_DIM_MAX) || !defined(VALUE_DIM_MAX)
 #error "ROWS, VECTORS: the register block; TILE_Q: queries of a group; TILE_KV: keys of a tile; *_DIM_MAX: bounds of the dims"
@@ -135,8 +134,15 @@ INLINE void values_load(const memory *mem, __global const stored *v, const atten
 /* The query in a lane of the block from `first` on; the last one again where there are no more. */
 INLINE i64 query_in_lane(const member *m, i64 first, int lane) { return first + lane < m->len_q ? first + lane : m->len_q - 1; }
 
+/* What raw scores are multiplied by: of a softcap, that they are divided by, too. */
+INLINE real block_scale(const attention_params *p) {
+    const real scale = real_parameter(p, scale), softcap = real_parameter(p, softcap);
+    if (!MODIFIED || softcap == REAL(0.0)) return scale * FROM_NATURAL;
+    return fmax(fmin(scale / softcap, REAL_MAX), -REAL_MAX);
+}
+
 INLINE void block_load(block *blk, real *qt, const head *hd, const attention_params *p, const member *m, i64 first) {
-    const real scale = real_parameter(p, scale) * FROM_NATURAL;
+    const real scale = block_scale(p);
     for (int lane = 0; lane < LANES; lane++) {
         __global const stored *row = hd->q + query_in_lane(m, first, lane) * p->q.l;
         for (int d = 0; d < p->head_dim; d++) qt[d * LANES + lane] = stored_load(row + d * p->q.d) * scale;
@@ -165,8 +171,8 @@ INLINE void block_lane_ranges(const block *blk, const attention_params *p, const
 }
 
 /* Whether any lane looks at any key of the tile from `start`; if so, which. */
-INLINE int block_looks(block *blk, const memory *mem, const modifiers *mods, const head *hd, const attention_params *p,
-                       const member *m, i64 first, i64 start) {
+INLINE int block_looks(block *blk, const memory *mem, const row_options *rows, const attention_params *p, const member *m,
+                       i64 first, i64 start) {
     block_range(blk, p, m, first, start);
     if (blk->keys == 0) return 0;
     if (!blk->partial && !asks_elements(p)) return 1;
@@ -177,7 +183,7 @@ INLINE int block_looks(block *blk, const memory *mem, const modifiers *mods, con
         blk->end[v] = ivec_load(ends + v * WIDTH);
     }
     if (!asks_elements(p)) return 1;
-    const int live = addends_load(mem->addends, mods, p, hd->mask, hd->bias, blk->start, blk->keys, firsts, ends);
+    const int live = lane_addends(mem->addends, rows, p, blk->start, blk->keys, firsts, ends);
     blk->partial = live == LIVE_SOME;
     return live != LIVE_NONE;
 }
@@ -201,17 +207,19 @@ INLINE void score_rows(int rows, KEY_SPACE const real *k, const key_tile *keys, 
 }
 
 /* Raw scores to scores, -infinity where masked, and their maximum. */
-INLINE void scores_modify(const block *blk, const memory *mem, const modifiers *mods, const attention_params *p, vec top[VECTORS]) {
+INLINE void scores_modify(const block *blk, const memory *mem, const row_options *rows, const attention_params *p, vec top[VECTORS]) {
+    const real softcap = real_parameter(p, softcap);
     vec slope[VECTORS], distance[VECTORS];
     UNROLL for (int v = 0; v < VECTORS; v++) {
         top[v] = blk->row_max[v];
-        if (MODIFIED) slope[v] = vec_load(mods->slope + v * WIDTH), distance[v] = distance_from(mods, v, blk->start);
+        if (MODIFIED) slope[v] = lane_slopes(rows, v), distance[v] = lane_distances(rows, v, blk->start);
     }
     for (int j = 0; j < blk->keys; j++) {
         UNROLL for (int v = 0; v < VECTORS; v++) {
             const int at = j * LANES + v * WIDTH;
             vec score = vec_load(mem->s + at);
-            if (MODIFIED) score = modified(score, p, mem->addends + at, slope[v], distance[v] + (real)j);
+            if (MODIFIED && softcap != REAL(0.0)) score = softcap * vec_tanh(score);
+            if (MODIFIED) score = biased(score, p, mem->addends + at, slope[v], distance[v] + (real)j);
             if (blk->partial) score = vec_select(live_lanes(blk, mem, p, v, j), score, vec_splat(-INFINITY));
             top[v] = vec_max(top[v], score);
             vec_store(score, mem->s + at);
@@ -219,13 +227,13 @@ INLINE void scores_modify(const block *blk, const memory *mem, const modifiers *
     }
 }
 
-INLINE void block_scores(block *blk, const memory *mem, const modifiers *mods, const key_tile *keys, i64 at, const real *qt,
+INLINE void block_scores(block *blk, const memory *mem, const row_options *rows, const key_tile *keys, i64 at, const real *qt,
                          const attention_params *p) {
     vec top[VECTORS];
     UNROLL for (int v = 0; v < VECTORS; v++) top[v] = blk->row_max[v];
     for (int j = 0; j < blk->keys; j += ROWS)
         score_rows(blk->keys - j, keys->at + (at + j) * keys->l, keys, qt, p->head_dim, mem->s + j * LANES, top);
-    if (MODIFIED || blk->partial) scores_modify(blk, mem, mods, p, top);
+    if (MODIFIED || blk->partial) scores_modify(blk, mem, rows, p, top);
     UNROLL for (int v = 0; v < VECTORS; v++) {
         blk->shift[v] = vec_select(top[v] == vec_splat(-INFINITY), vec_splat(REAL(0.0)), top[v]);
         blk->rescale[v] = weight_of(blk->row_max[v] - blk->shift[v]);
@@ -317,7 +325,7 @@ INLINE void block_store(const block *blk, const real *ot, const head *hd, const 
 /* The queries from `first` on, TILE_Q at most, of one head. */
 INLINE void attend(const memory *mem, const head *hd, const attention_params *p, const member *m, i64 first) {
     block blocks[BLOCKS];
-    modifiers mods[MODIFIED ? BLOCKS : 1];
+    row_options rows[MODIFIED ? BLOCKS * LANES : 1];
     const i64 queries = m->len_q - first < TILE_Q ? m->len_q - first : TILE_Q;
     const int count = (int)((queries + LANES - 1) / LANES), q_size = LANES * p->head_dim, out_size = LANES * p->value_dim;
 
@@ -325,7 +333,7 @@ INLINE void attend(const memory *mem, const head *hd, const attention_params *p,
         block_load(&blocks[n], mem->qt + n * q_size, hd, p, m, first + n * LANES);
         for (int lane = 0; MODIFIED && lane < LANES; lane++) {
             const i64 i = query_in_lane(m, first + n * LANES, lane);
-            modifiers_lane(&mods[n], lane, p, hd->b, hd->h, i, i + m->offset, hd->slope);
+            rows[n * LANES + lane] = row_options_of(p, hd->mask, hd->bias, hd->b, hd->h, i, i + m->offset, hd->slope);
         }
     }
     for (int n = 0; n < count * out_size; n += WIDTH) vec_store(vec_splat(REAL(0.0)), mem->ot + n);
@@ -335,15 +343,15 @@ INLINE void attend(const memory *mem, const head *hd, const attention_params *p,
         int loaded = 0;
         for (int n = 0; n < count; n++) {
             block *blk = &blocks[n];
-            const modifiers *mod = &mods[MODIFIED ? n : 0];
-            if (!block_looks(blk, mem, mod, hd, p, m, first + n * LANES, start)) continue;
+            const row_options *block_rows = &rows[MODIFIED ? n * LANES : 0];
+            if (!block_looks(blk, mem, block_rows, p, m, first + n * LANES, start)) continue;
             if (!loaded) {
                 const key_range rows = range_in_tile(live, start, TILE_KV);
                 keys = keys_load(mem, hd->k + start * p->k.l, p, rows);
                 values_load(mem, hd->v + start * p->v.l, p, rows);
                 loaded = 1;
             }
-            block_scores(blk, mem, mod, &keys, blk->start - start, mem->qt + n * q_size, p);
+            block_scores(blk, mem, block_rows, &keys, blk->start - start, mem->qt + n * q_size, p);
             block_weights(blk, mem->s);
             block_values(blk, mem, blk->start - start, p, mem->ot + n * out_size);
         }
