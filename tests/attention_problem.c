@@ -551,7 +551,7 @@ verdict attention_judge(const attention_results *r, const attention_problem *p) 
 
 void attention_assert_close(const attention_results *r, const attention_problem *p, const char *where) {
     const verdict v = attention_judge(r, p);
-    ck_assert_msg(v.ok, "%s, %s (%s): %s", where, p->c.name, r->row, v.text);
+    if (!v.ok) ck_abort_msg("%s, %s (%s): %s", where, p->c.name, r->row, v.text);
 }
 
 void attention_assert_out(const float *out, const attention_problem *p, const char *where) {

@@ -198,7 +198,7 @@ const char *error_text(clattn_context *context);
 #define assert_ok(context, call)                                                                                         \
     do {                                                                                                                 \
         clattn_status status_ = (call);                                                                                  \
-        ck_assert_msg(status_ == CLATTN_OK, "%s: %s: %s", #call, clattn_status_name(status_), error_text(context));      \
+        if (status_ != CLATTN_OK) ck_abort_msg("%s: %s: %s", #call, clattn_status_name(status_), error_text(context));   \
     } while (0)
 
 #define assert_status(context, call, expected_status)                                                                    \
