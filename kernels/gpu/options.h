@@ -8,7 +8,7 @@
 #include "element.h"
 #include "heads.h"
 
-/* The options' buffers, at (b, h, i) of the row that is meant. */
+/* The options of one row. */
 typedef struct row_options {
     const global uchar *mask;
     const global void *bias;
@@ -22,17 +22,26 @@ INLINE float alibi_slope(const attention_params *p, const global float *slopes, 
     return p->alibi == ALIBI_STANDARD ? exp2(alibi_exponent(h, p->heads_q)) : 0.0f;
 }
 
-/* The score of key j, of the product scaled already; *hidden says whether mask or bias hide it, and then the score is -infinity.
- * Neither is read past its keys. */
+INLINE bool mask_hides(const attention_params *p, const row_options *row, i64 j) {
+    return p->has_mask && (j >= p->mask_len || !row->mask[row->mask_at + j * p->mask.d]);
+}
+
+/* -infinity past its keys: those are masked. */
+INLINE float bias_of(const attention_params *p, const row_options *row, i64 j) {
+    return j < p->bias_len ? load_typed(row->bias, row->bias_at + j * p->bias.d, p->bias_dtype) : -INFINITY;
+}
+
+/* Whether an element of mask or bias hides key j. */
+INLINE bool is_hidden(const attention_params *p, const row_options *row, i64 j) {
+    return mask_hides(p, row, j) || (p->has_bias && bias_of(p, row, j) == -INFINITY);
+}
+
+/* The score of key j, of the product scaled already; where mask or bias hide it, *hidden is true and the score -infinity. */
 INLINE float modified_score(const attention_params *p, const row_options *row, float x, i64 j, bool *hidden) {
-    *hidden = false;
-    if (p->has_mask) *hidden = j >= p->mask_len || !row->mask[row->mask_at + j * p->mask.d];
+    const float bias = p->has_bias ? bias_of(p, row, j) : 0.0f;
+    *hidden = mask_hides(p, row, j) || bias == -INFINITY;
     if (p->softcap != 0.0f) x = p->softcap * tanh(x / p->softcap);
-    if (p->has_bias) {
-        const float bias = j < p->bias_len ? load_typed(row->bias, row->bias_at + j * p->bias.d, p->bias_dtype) : -INFINITY;
-        *hidden |= bias == -INFINITY;
-        x += bias;
-    }
+    x += bias;
     if (p->alibi) x -= row->slope * fabs((float)(j - row->position));
     return *hidden ? -INFINITY : x;
 }
