@@ -21,8 +21,11 @@ static const cli_option options[] = {
     {"value-dim", "N", "width of a head's values; as wide by default", CLI_INTEGER, offsetof(bench_args, value_dim), SIZE},
     {"causal", "ALIGN", "top-left, bottom-right, past or an offset; no mask by default", CLI_ALIGN,
      offsetof(bench_args, causal)},
-    {"dtype", "f32", "numbers", CLI_CHOICE, offsetof(bench_args, dtype)},
-    {"algorithm", "auto|staged|fused", "of attention; both by default", CLI_CHOICE, offsetof(bench_args, algorithm)},
+    {"window", "L,R", "attention: keys to the left and the right of a query's; -1: all", CLI_INTEGERS, offsetof(bench_args, window),
+     .minimum = -1, .maximum = 1 << 24},
+    {"dtype", "f32|f16|bf16|f64", "attention: the type of its elements (f32)", CLI_CHOICE, offsetof(bench_args, dtype)},
+    {"algorithm", "auto|staged|fused|split", "of attention; each that suits by default", CLI_CHOICE,
+     offsetof(bench_args, algorithm)},
     {"seed", "N", "of the random inputs (1)", CLI_INTEGER, offsetof(bench_args, seed), .minimum = 0, .maximum = 1LL << 52},
     {"peers", NULL, "OpenBLAS or CLBlast beside it", CLI_FLAG, offsetof(bench_args, peers)},
     {"quick", NULL, "fewer lengths, at most 30 s", CLI_FLAG, offsetof(bench_args, quick)},
@@ -63,9 +66,18 @@ static bool read_job(bench_args *args, int argc, char **argv, int *exit_code) {
     return false;
 }
 
+clattn_dtype bench_args_dtype(const bench_args *args) {
+    static const clattn_dtype types[] = {CLATTN_F32, CLATTN_F16, CLATTN_BF16, CLATTN_F64};
+    return types[bench_args_or(args->dtype, 0)];
+}
+
 static const char *contradiction(const bench_args *args) {
     int64_t heads = bench_args_or(args->heads, 8), kv_heads = bench_args_or(args->kv_heads, heads);
     if (heads % kv_heads != 0) return "--heads must be a multiple of --kv-heads";
+    if (args->window.count != 0 && args->window.count != 2) return "--window takes two numbers, L,R";
+    if (args->window.count && args->window.values[0] < 0 && args->window.values[1] < 0) return "--window -1,-1 is no window";
+    if (args->job != BENCH_JOB_ATTENTION && (args->window.count || args->dtype.given))
+        return "--window and --dtype are of bench attention";
     if (args->json && args->csv && strcmp(args->json, "-") == 0 && strcmp(args->csv, "-") == 0)
         return "--json - and --csv - both want standard output";
     if (args->markdown && bench_args_owns_stdout(args)) return "--markdown and a file named - both want standard output";

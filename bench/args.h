@@ -19,9 +19,9 @@ typedef enum bench_job {
 typedef struct bench_args {
     bench_job job;
     cli_integer batch, heads, kv_heads, kv_len, head_dim, value_dim, seed;
-    cli_integers len, threads;
+    cli_integers len, threads, window;
     cli_align causal;
-    cli_integer dtype, algorithm; /* choices; algorithm in the order of clattn_algorithm */
+    cli_integer dtype, algorithm; /* choices; algorithm in the order of clattn_algorithm, dtype in bench_args_dtype's */
     const char *device, *json, *csv, *report;
     bool peers, quick, markdown;
 } bench_args;
@@ -30,6 +30,8 @@ typedef struct bench_args {
 bool bench_args_read(bench_args *, int argc, char **argv, int *exit_code);
 /* Whether stdout carries a file, and nothing else then. */
 bool bench_args_owns_stdout(const bench_args *);
+
+clattn_dtype bench_args_dtype(const bench_args *);
 
 static inline int64_t bench_args_or(cli_integer option, int64_t value) {
     return option.given ? option.value : value;

@@ -27,7 +27,7 @@ static void fill_origin(bench_record *record, const bench_session *session, cons
     set_text_or(record, BENCH_DRIVER, device->info.driver, "no driver: compiled into the program");
     set_text_or(record, BENCH_PLATFORM, device->info.platform, "no platform: compiled into the program");
     bench_set_text(record, BENCH_OS, session->os);
-    bench_set_text(record, BENCH_DTYPE, "f32");
+    bench_set_text(record, BENCH_DTYPE, "f32"); /* fill_shape knows better where there is one */
     bench_set_count(record, BENCH_THREADS, device->units);
     bench_set_count(record, BENCH_SEED, (int64_t)session->seed);
     bench_set_text(record, BENCH_VERSION, clattn_version());
@@ -38,7 +38,7 @@ static void fill_origin(bench_record *record, const bench_session *session, cons
         bench_set_unknown(record, BENCH_DIRTY, "not built from a git checkout");
 }
 
-static void fill_causal(bench_record *record, const bench_shape *shape) {
+static void fill_mask(bench_record *record, const bench_shape *shape) {
     static const char *const names[] = {"top-left", "bottom-right", "past"};
     char text[32];
     if (!shape->causal)
@@ -48,10 +48,16 @@ static void fill_causal(bench_record *record, const bench_shape *shape) {
     else
         snprintf(text, sizeof text, "%s", names[shape->align]);
     bench_set_text(record, BENCH_CAUSAL, text);
+    if (shape->has_window)
+        snprintf(text, sizeof text, "%lld,%lld", (long long)shape->window_left, (long long)shape->window_right);
+    else
+        snprintf(text, sizeof text, "none");
+    bench_set_text(record, BENCH_WINDOW, text);
 }
 
 static void fill_shape(bench_record *record, const bench_shape *shape) {
     bench_set_text(record, BENCH_OP, bench_op_name(shape->op));
+    bench_set_text(record, BENCH_DTYPE, clattn_dtype_name(bench_shape_dtype(shape)));
     bench_set_count(record, BENCH_BATCH, shape->batch);
     bench_set_count(record, BENCH_LEN_Q, shape->len_q);
     if (shape->op != BENCH_OP_ATTENTION) bench_set_count(record, BENCH_D_IN, shape->d_in);
@@ -64,7 +70,7 @@ static void fill_shape(bench_record *record, const bench_shape *shape) {
     bench_set_count(record, BENCH_LEN_KV, shape->len_kv);
     bench_set_count(record, BENCH_HEAD_DIM, shape->head_dim);
     bench_set_count(record, BENCH_VALUE_DIM, shape->value_dim);
-    fill_causal(record, shape);
+    fill_mask(record, shape);
 }
 
 static void fill_times(bench_record *record, const bench_lane *lane, bool cold) {

@@ -28,15 +28,23 @@ static void add_peers(bench_group *group, bench_device *device, bench_problem *p
     }
 }
 
+/* Where the keys are split as well. */
+enum { FEW_QUERIES = 16 };
+
+/* BLAS libraries multiply fp32, and a window would have them multiply in vain. */
+static bool has_peers(const bench_shape *shape) { return bench_shape_dtype(shape) == CLATTN_F32 && !shape->has_window; }
+
 static void add_device(bench_group *group, bench_device *device, bench_problem *problem) {
     const bench_args *args = &group->session->args;
     clattn_algorithm only = (clattn_algorithm)bench_args_or(args->algorithm, CLATTN_ALGORITHM_AUTO);
     const bench_candidate *fused = NULL, *staged = NULL;
-    if (only != CLATTN_ALGORITHM_STAGED)
+    if (only == CLATTN_ALGORITHM_SPLIT || (only == CLATTN_ALGORITHM_AUTO && problem->shape.len_q <= FEW_QUERIES))
+        bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_SPLIT});
+    if (only == CLATTN_ALGORITHM_AUTO || only == CLATTN_ALGORITHM_FUSED)
         fused = bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_FUSED});
-    if (only != CLATTN_ALGORITHM_FUSED)
+    if (only == CLATTN_ALGORITHM_AUTO || only == CLATTN_ALGORITHM_STAGED)
         staged = bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_STAGED});
-    if (args->peers) add_peers(group, device, problem, fused ? fused : staged);
+    if (args->peers && has_peers(&problem->shape)) add_peers(group, device, problem, fused ? fused : staged);
 }
 
 /* The units asked for; one and all by default. */
@@ -50,19 +58,36 @@ static size_t list_units(const bench_session *session, int units[BENCH_MAX_UNITS
     return units[1] > 1 ? 2 : 1;
 }
 
-/* One length: the shape asked for, and beside a full one its causal sister, so that their ratio is of one run. */
-static bool measure_length(bench_session *session, int64_t length, bench_error *error) {
-    bench_shape shapes[2] = {bench_session_shape(session, BENCH_OP_ATTENTION, length)};
-    size_t shape_count = 1, first;
-    if (!shapes[0].causal) {
-        shapes[1] = shapes[0];
-        shapes[1].causal = 1;
-        shapes[1].align = CLATTN_ALIGN_BOTTOM_RIGHT;
-        shape_count = 2;
+/* The shape asked for, and beside it what it is to be held against, so that their ratio is of one run: without its window, in f32;
+ * a full one's causal sister. Returns how many. */
+enum { MAX_SHAPES = 3 };
+static size_t list_shapes(const bench_session *session, int64_t length, bench_shape shapes[MAX_SHAPES]) {
+    size_t count = 1;
+    const bench_shape asked = shapes[0] = bench_session_shape(session, BENCH_OP_ATTENTION, length);
+    if (asked.has_window) {
+        shapes[count] = asked;
+        shapes[count].window_left = shapes[count].window_right = 0;
+        shapes[count++].has_window = 0;
     }
+    if (bench_shape_dtype(&asked) != CLATTN_F32) {
+        shapes[count] = asked;
+        shapes[count++].dtype = CLATTN_F32;
+    }
+    if (count == 1 && !asked.causal && length > FEW_QUERIES) {
+        shapes[count] = asked;
+        shapes[count].causal = 1;
+        shapes[count++].align = CLATTN_ALIGN_BOTTOM_RIGHT;
+    }
+    return count;
+}
+
+static bool measure_length(bench_session *session, int64_t length, bench_error *error) {
+    bench_shape shapes[MAX_SHAPES];
+    const size_t shape_count = list_shapes(session, length, shapes);
+    size_t first;
     int units[BENCH_MAX_UNITS];
     size_t unit_count = list_units(session, units);
-    bench_problem problems[2] = {{{0}}};
+    bench_problem problems[MAX_SHAPES] = {{{0}}};
     bench_group group = {.session = session};
     bool right = true;
     for (size_t i = 0; right && i < shape_count; i++) {
@@ -76,7 +101,7 @@ static bool measure_length(bench_session *session, int64_t length, bench_error *
     bench_session_progress(session, "attention at length %lld: sampling", (long long)length);
     right = right && bench_group_measure(&group, length <= 1024, &first, error);
     bench_group_free(&group);
-    for (size_t i = 0; i < 2; i++) bench_problem_free(&problems[i]);
+    for (size_t i = 0; i < shape_count; i++) bench_problem_free(&problems[i]);
     return right;
 }
 

@@ -20,22 +20,28 @@ bool bench_op_recurs(bench_op op) {
 
 /* ---- descriptors --------------------------------------------------------------------------------------------------- */
 
-static clattn_attention_options attention_options(const bench_shape *s) {
+clattn_dtype bench_shape_dtype(const bench_shape *s) { return s->dtype == CLATTN_ABSENT ? CLATTN_F32 : s->dtype; }
+
+clattn_attention_options bench_shape_options(const bench_shape *s) {
     return (clattn_attention_options){
         .causal = s->causal,
         .align = s->align,
         .past_len = s->align == CLATTN_ALIGN_PAST ? s->offset : 0,
         .offset = s->align == CLATTN_ALIGN_OFFSET ? s->offset : 0,
+        .has_window = s->has_window,
+        .window_left = s->window_left,
+        .window_right = s->window_right,
     };
 }
 
 static clattn_attention_desc attention_desc(const bench_shape *s) {
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
-    desc.q = clattn_tensor_bhld(CLATTN_F32, s->batch, s->heads_q, s->len_q, s->head_dim);
-    desc.k = clattn_tensor_bhld(CLATTN_F32, s->batch, s->heads_kv, s->len_kv, s->head_dim);
-    desc.v = clattn_tensor_bhld(CLATTN_F32, s->batch, s->heads_kv, s->len_kv, s->value_dim);
-    desc.out = clattn_tensor_bhld(CLATTN_F32, s->batch, s->heads_q, s->len_q, s->value_dim);
-    desc.options = attention_options(s);
+    const clattn_dtype dtype = bench_shape_dtype(s);
+    desc.q = clattn_tensor_bhld(dtype, s->batch, s->heads_q, s->len_q, s->head_dim);
+    desc.k = clattn_tensor_bhld(dtype, s->batch, s->heads_kv, s->len_kv, s->head_dim);
+    desc.v = clattn_tensor_bhld(dtype, s->batch, s->heads_kv, s->len_kv, s->value_dim);
+    desc.out = clattn_tensor_bhld(dtype, s->batch, s->heads_q, s->len_q, s->value_dim);
+    desc.options = bench_shape_options(s);
     return desc;
 }
 
@@ -50,7 +56,7 @@ static clattn_mha_desc mha_desc(const bench_shape *s) {
     desc.out = clattn_tensor_bhld(CLATTN_F32, s->batch, 1, s->len_q, s->d_in);
     desc.heads_q = s->heads_q;
     desc.heads_kv = s->heads_kv;
-    desc.options = attention_options(s);
+    desc.options = bench_shape_options(s);
     return desc;
 }
 
@@ -174,13 +180,28 @@ clattn_tensor bench_problem_output(const bench_problem *problem) {
     return *list[count - 1].tensor;
 }
 
+/* The same numbers whatever the type, rounded to it. Inputs are packed. */
+static bool randomise(clattn_arg *arg, const tensor_entry *entry, bench_random *random, bench_error *error) {
+    const clattn_dtype dtype = entry->tensor->dtype;
+    const size_t count = (size_t)clattn__tensor_elements(entry->tensor);
+    if (dtype == CLATTN_F32) {
+        bench_random_normal(random, arg->data, count, (float)entry->sigma);
+        return true;
+    }
+    float *numbers = malloc(count * sizeof *numbers + 1);
+    if (!numbers) return bench_fail(error, "out of memory: %zu numbers for %s", count, clattn_tensor_name(entry->id));
+    bench_random_normal(random, numbers, count, (float)entry->sigma);
+    for (size_t n = 0; n < count; n++) clattn__store(dtype, arg->data, (i64)n, numbers[n]);
+    free(numbers);
+    return true;
+}
+
 static bool allocate(clattn_arg *arg, const tensor_entry *entry, bench_random *random, bench_error *error) {
     size_t bytes = clattn__tensor_span(entry->tensor);
     size_t rounded = (bytes + 63) / 64 * 64;
     *arg = (clattn_arg){.id = entry->id, .data = aligned_alloc(64, rounded ? rounded : 64), .bytes = bytes};
     if (!arg->data) return bench_fail(error, "out of memory: %zu bytes for %s", bytes, clattn_tensor_name(entry->id));
-    if (entry->sigma > 0) bench_random_normal(random, arg->data, bytes / sizeof(float), (float)entry->sigma);
-    return true;
+    return entry->sigma == 0 || randomise(arg, entry, random, error);
 }
 
 bool bench_problem_create(bench_problem *problem, const bench_shape *shape, uint64_t seed, bench_error *error) {

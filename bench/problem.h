@@ -24,6 +24,9 @@ typedef struct bench_shape {
     int causal;
     clattn_align align;
     int64_t offset; /* of CLATTN_ALIGN_OFFSET and _PAST */
+    int has_window;
+    int64_t window_left, window_right;
+    clattn_dtype dtype; /* of attention; absent: f32 */
 } bench_shape;
 
 /* Which of the ways to compute it; each op takes the one that is its own. */
@@ -59,6 +62,9 @@ clattn_tensor bench_problem_output(const bench_problem *);
 static inline clattn_arg *bench_problem_output_arg(bench_problem *problem) {
     return &problem->args[problem->arg_count - 1];
 }
+/* The options of attention and of a layer. */
+clattn_attention_options bench_shape_options(const bench_shape *);
+clattn_dtype bench_shape_dtype(const bench_shape *);
 /* Fill the output with NaN. */
 void bench_problem_poison(bench_problem *);
 

@@ -34,7 +34,21 @@ static void add_pair(clattn__text *text, const bench_record *a, const bench_reco
     bool same_units = bench_count(a, BENCH_THREADS) == bench_count(b, BENCH_THREADS);
     bool same_mask = same_text(a, b, BENCH_CAUSAL),
          full = !bench_text(a, BENCH_CAUSAL)[0] || strcmp(bench_text(a, BENCH_CAUSAL), "none") == 0;
+    const bool same_window = same_text(a, b, BENCH_WINDOW), same_type = same_text(a, b, BENCH_DTYPE);
     char what[96];
+    if (same_units && same_mask && same_type && !same_window && same_text(a, b, BENCH_PATH)) {
+        if (strcmp(bench_text(b, BENCH_WINDOW), "none") != 0) return;
+        snprintf(what, sizeof what, "time of window %s against none", bench_text(a, BENCH_WINDOW));
+        add_line(text, a, b, what, ms_a / ms_b);
+        return;
+    }
+    if (same_units && same_mask && same_window && !same_type && same_text(a, b, BENCH_PATH)) {
+        if (strcmp(bench_text(b, BENCH_DTYPE), "f32") != 0) return;
+        snprintf(what, sizeof what, "speed of %s against f32", bench_text(a, BENCH_DTYPE));
+        add_line(text, a, b, what, ms_b / ms_a);
+        return;
+    }
+    if (!same_window || !same_type) return;
     if (same_units && same_mask && !has(b, "clattn")) {
         snprintf(what, sizeof what, "speed against %s%s", bench_text(b, BENCH_PATH), full ? "" : " (causal)");
         add_line(text, a, b, what, ms_b / ms_a);

@@ -77,6 +77,10 @@ bench_shape bench_session_shape(const bench_session *session, bench_op op, int64
         .causal = args->causal.given,
         .align = args->causal.align,
         .offset = args->causal.offset,
+        .has_window = args->window.count == 2,
+        .window_left = args->window.values[0],
+        .window_right = args->window.values[1],
+        .dtype = bench_args_dtype(args),
     };
     shape.heads_kv = bench_args_or(args->kv_heads, shape.heads_q);
     shape.value_dim = bench_args_or(args->value_dim, shape.head_dim);

@@ -71,8 +71,11 @@ static void describe(char *text, size_t size, const bench_record *r) {
     static const char ours[] = "clattn ";
     const char *path = bench_text(r, BENCH_PATH), *causal = bench_text(r, BENCH_CAUSAL);
     bool own = strncmp(path, ours, sizeof ours - 1) == 0;
-    snprintf(text, size, "%s%s%s%s", own ? bench_text(r, BENCH_OP) : "", own ? " " : "", own ? path + sizeof ours - 1 : path,
-             causal[0] && strcmp(causal, "none") != 0 ? ", causal" : "");
+    const char *window = bench_text(r, BENCH_WINDOW), *dtype = bench_text(r, BENCH_DTYPE);
+    const bool windowed = window[0] && strcmp(window, "none") != 0, other = dtype[0] && strcmp(dtype, "f32") != 0;
+    snprintf(text, size, "%s%s%s%s%s%s%s%s", own ? bench_text(r, BENCH_OP) : "", own ? " " : "", own ? path + sizeof ours - 1 : path,
+             causal[0] && strcmp(causal, "none") != 0 ? ", causal" : "", windowed ? ", window " : "", windowed ? window : "",
+             other ? ", " : "", other ? dtype : "");
 }
 
 static row_text make_row(const bench_record *r) {

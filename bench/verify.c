@@ -24,7 +24,7 @@ typedef struct bench_oracle {
     row_block blocks[MAX_BLOCKS];
     size_t count;
     i64 rows;
-    float *expected;
+    void *expected; /* of the output's type */
     double tolerance;
     char how[96];
 } bench_oracle;
@@ -119,8 +119,8 @@ static clattn_tensor row_view(clattn_tensor tensor, i64 count) {
     return tensor;
 }
 
-static float *row_pointer(const clattn_arg *arg, const clattn_tensor *tensor, i64 start) {
-    return (float *)arg->data + start * tensor->stride[2];
+static void *row_pointer(const clattn_arg *arg, const clattn_tensor *tensor, i64 start) {
+    return (char *)arg->data + (size_t)(start * tensor->stride[2]) * clattn__dtype_size(tensor->dtype);
 }
 
 static i64 position_of_first(const bench_shape *s) {
@@ -138,7 +138,7 @@ static i64 position_of_first(const bench_shape *s) {
 
 /* The descriptor and arguments of the problem cut down to a block: inputs are views of the problem's, `out` is packed. */
 static void cut(const bench_problem *problem, row_block block, bench_desc *desc, clattn_arg *args, size_t *arg_count,
-                float *out) {
+                void *out) {
     const bench_shape *s = &problem->shape;
     *desc = problem->desc;
     *arg_count = problem->arg_count;
@@ -165,11 +165,13 @@ static void cut(const bench_problem *problem, row_block block, bench_desc *desc,
     }
     args[0].data = row_pointer(&problem->args[0], sliced, block.start);
     *sliced = row_view(*sliced, block.count);
-    *output = clattn_tensor_bhld(CLATTN_F32, output->size[0], output->size[1], block.count, output->size[3]);
+    *output = clattn_tensor_bhld(output->dtype, output->size[0], output->size[1], block.count, output->size[3]);
     args[problem->arg_count - 1].data = out;
-    if (!s->causal) return;
-    const clattn_attention_options options = {
-        .causal = 1, .align = CLATTN_ALIGN_OFFSET, .offset = position_of_first(s) + block.start};
+    if (!s->causal && !s->has_window) return;
+    clattn_attention_options options = bench_shape_options(s);
+    options.align = CLATTN_ALIGN_OFFSET;
+    options.past_len = 0;
+    options.offset = position_of_first(s) + block.start;
     if (s->op == BENCH_OP_ATTENTION) desc->attention.options = options;
     if (s->op == BENCH_OP_MHA) desc->mha.options = options;
 }
@@ -189,17 +191,17 @@ static bool run_reference(clattn_context *reference, bench_op op, const bench_de
 static bool compute_block(bench_oracle *oracle, const bench_problem *problem, clattn_context *reference, row_block block,
                           i64 first, bench_error *error) {
     clattn_tensor output = bench_problem_output(problem);
-    i64 outer = output.size[0] * output.size[1], dim = output.size[3];
-    float *part = malloc((size_t)(outer * block.count * dim) * sizeof *part + 1);
+    const size_t row = (size_t)output.size[3] * clattn__dtype_size(output.dtype);
+    const size_t outer = (size_t)(output.size[0] * output.size[1]), rows = (size_t)block.count;
+    char *part = malloc(outer * rows * row + 1);
     if (!part) return bench_fail(error, "out of memory");
     bench_desc desc;
     clattn_arg args[BENCH_MAX_ARGS + 1];
     size_t count;
     cut(problem, block, &desc, args, &count, part);
     bool right = run_reference(reference, problem->shape.op, &desc, args, count, error);
-    for (i64 o = 0; right && o < outer; o++)
-        memcpy(oracle->expected + (o * oracle->rows + first) * dim, part + o * block.count * dim,
-               (size_t)(block.count * dim) * sizeof *part);
+    for (size_t o = 0; right && o < outer; o++)
+        memcpy((char *)oracle->expected + (o * (size_t)oracle->rows + (size_t)first) * row, part + o * rows * row, rows * row);
     free(part);
     return right;
 }
@@ -231,8 +233,8 @@ static bool compute_gathered(bench_oracle *oracle, const bench_problem *problem,
 
 static bool compute(bench_oracle *oracle, const bench_problem *problem, clattn_context *reference, bench_error *error) {
     clattn_tensor output = bench_problem_output(problem);
-    i64 floats = output.size[0] * output.size[1] * oracle->rows * output.size[3];
-    oracle->expected = malloc((size_t)floats * sizeof *oracle->expected + 1);
+    const i64 elements = output.size[0] * output.size[1] * oracle->rows * output.size[3];
+    oracle->expected = malloc((size_t)elements * clattn__dtype_size(output.dtype) + 1);
     if (!oracle->expected) return bench_fail(error, "out of memory");
     if (problem->shape.op == BENCH_OP_MHA && !problem->shape.causal && oracle->count > 1)
         return compute_gathered(oracle, problem, reference, error);
@@ -246,29 +248,41 @@ static bool compute(bench_oracle *oracle, const bench_problem *problem, clattn_c
 
 /* ---- comparing ----------------------------------------------------------------------------------------------------- */
 
-bool bench_row_agrees(const float *found, const float *expected, int64_t count, double tolerance) {
+bool bench_row_agrees(clattn_dtype dtype, const void *found, const void *expected, int64_t count, double tolerance) {
     double largest = 0;
-    for (int64_t d = 0; d < count; d++) largest = fmax(largest, fabs((double)expected[d]));
+    for (int64_t d = 0; d < count; d++) largest = fmax(largest, fabs(clattn__load(dtype, expected, d)));
     for (int64_t d = 0; d < count; d++)
-        if (!(fabs((double)found[d] - (double)expected[d]) <= tolerance * largest)) return false;
+        if (!(fabs(clattn__load(dtype, found, d) - clattn__load(dtype, expected, d)) <= tolerance * largest)) return false;
     return true;
 }
 
 static bool compare(const bench_oracle *oracle, const bench_problem *problem, bench_error *error) {
-    clattn_tensor output = bench_problem_output(problem);
-    const float *found = problem->args[problem->arg_count - 1].data;
-    i64 outer = output.size[0] * output.size[1], len = output.size[2], dim = output.size[3];
+    const clattn_tensor output = bench_problem_output(problem);
+    const i64 outer = output.size[0] * output.size[1], len = output.size[2], dim = output.size[3];
+    const size_t bytes = (size_t)dim * clattn__dtype_size(output.dtype);
+    const char *found = problem->args[problem->arg_count - 1].data, *expected = oracle->expected;
     for (i64 o = 0; o < outer; o++) {
-        const float *expected = oracle->expected + o * oracle->rows * dim;
         for (size_t i = 0; i < oracle->count; i++)
             for (i64 row = oracle->blocks[i].start; row < oracle->blocks[i].start + oracle->blocks[i].count; row++) {
-                if (!bench_row_agrees(found + (o * len + row) * dim, expected, dim, oracle->tolerance))
+                if (!bench_row_agrees(output.dtype, found + (size_t)(o * len + row) * bytes, expected, dim, oracle->tolerance))
                     return bench_fail(error, "wrong: row %" PRId64 " of head %" PRId64 " differs from the reference", row,
                                       o % output.size[1]);
-                expected += dim;
+                expected += bytes;
             }
     }
     return true;
+}
+
+/* fp32 sums of thousands of terms are good to 1e-5 of the row, a recurrence carries its errors along, and what is stored in 16 bits is
+ * good to its last bit. */
+static double tolerance_of(const bench_shape *s) {
+    if (bench_op_recurs(s->op)) return 2e-4;
+    switch (bench_shape_dtype(s)) {
+    case CLATTN_F16: return 1e-3;
+    case CLATTN_BF16: return 8e-3;
+    case CLATTN_F64: return 1e-12;
+    default: return 5e-5;
+    }
 }
 
 bool bench_verify(bench_problem *problem, clattn_context *reference, int64_t tile, char *how, size_t how_size,
@@ -276,8 +290,7 @@ bool bench_verify(bench_problem *problem, clattn_context *reference, int64_t til
     if (!problem->oracle) {
         bench_oracle *oracle = calloc(1, sizeof *oracle);
         if (!oracle) return bench_fail(error, "out of memory");
-        /* fp32 sums of thousands of terms are good to 1e-5 of the row; a recurrence carries its errors along. */
-        oracle->tolerance = bench_op_recurs(problem->shape.op) ? 2e-4 : 5e-5;
+        oracle->tolerance = tolerance_of(&problem->shape);
         choose_blocks(oracle, &problem->shape, tile, problem->seed);
         if (!compute(oracle, problem, reference, error)) {
             bench_oracle_free(oracle);

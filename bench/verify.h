@@ -18,6 +18,6 @@ void bench_oracle_free(struct bench_oracle *);
 
 /* Whether `found` is near `expected`, both of `count` floats: no NaN, and no error above `tolerance` times the largest
  * |expected|. */
-bool bench_row_agrees(const float *found, const float *expected, int64_t count, double tolerance);
+bool bench_row_agrees(clattn_dtype dtype, const void *found, const void *expected, int64_t count, double tolerance);
 
 #endif

@@ -303,7 +303,7 @@ static const int64_t huge = (int64_t)1 << 62;
     X((desc.options.has_scale = 1, desc.options.scale = NAN), ARGUMENT, "scale nan")                                     \
     X((desc.options.has_scale = 1, desc.options.scale = INFINITY), ARGUMENT, "scale inf")                                \
     X((desc.options.causal = 1, desc.options.align = (clattn_align)9), ARGUMENT, "align 9")                              \
-    X(desc.options.align = CLATTN_ALIGN_BOTTOM_RIGHT, ARGUMENT, "align 1 causal 0")                                      \
+    X(desc.options.align = CLATTN_ALIGN_BOTTOM_RIGHT, ARGUMENT, "align 1 causal window ALiBi")                                      \
     X((desc.options.causal = 1, desc.options.past_len = 4), ARGUMENT, "past_len 4 align 0")                              \
     X((desc.options.causal = 1, desc.options.offset = -4), ARGUMENT, "offset -4 align 0")                                \
     X(options.algorithm = (clattn_algorithm)5, ARGUMENT, "algorithm 5")                                                  \
@@ -460,7 +460,7 @@ static clattn_mha_desc good_mha(void) {
     X((desc.w_o = absent), ARGUMENT, "b_o w_o")                                                                          \
     X((desc.w_o = desc.b_o = absent, desc.residual = 1), ARGUMENT, "residual 1 w_o")                                     \
     X(desc.options.causal = 3, ARGUMENT, "causal 3")                                                                     \
-    X(desc.options.align = CLATTN_ALIGN_PAST, ARGUMENT, "align 2 causal 0")                                              \
+    X(desc.options.align = CLATTN_ALIGN_PAST, ARGUMENT, "align 2 causal window ALiBi")                                              \
     X(options.algorithm = (clattn_algorithm)-1, ARGUMENT, "algorithm -1")                                                \
     X(options.recurrence = CLATTN_RECURRENCE_PERSISTENT, ARGUMENT, "recurrence 1 mha")                                   \
     X(desc.heads_q = 5, SHAPE, "w_q 12 5")                                                                               \
@@ -659,12 +659,13 @@ START_TEST(no_struct_ends_in_padding) {
 #define ENDS_AT(type, field) ck_assert_uint_eq(sizeof(type), offsetof(type, field) + sizeof((type *)0)->field)
     ENDS_AT(clattn_context_options, error_size);
     ENDS_AT(clattn_device_info, problem);
-    ENDS_AT(clattn_attention_options, offset);
+    ENDS_AT(clattn_attention_options, kv_lengths);
     ENDS_AT(clattn_attention_desc, options);
     ENDS_AT(clattn_project_qkv_desc, v);
     ENDS_AT(clattn_mha_desc, options);
     ENDS_AT(clattn_recurrence_desc, forget_bias);
-    ENDS_AT(clattn_plan_options, recurrence);
+    ENDS_AT(clattn_plan_options, reserved);
+    ENDS_AT(clattn_merge_desc, lse);
     ENDS_AT(clattn_plan_info, bytes);
 #undef ENDS_AT
 }

@@ -426,11 +426,11 @@ END_TEST
 START_TEST(rows_agree_or_not) {
     const float expected[] = {1, -2, 0.5f}, near[] = {1.00001f, -2, 0.5f}, off[] = {1, -2, 0.6f}, broken[] = {1, NAN, 0.5f};
     const float zeros[3] = {0};
-    ck_assert(bench_row_agrees(near, expected, 3, 5e-5));
-    ck_assert(!bench_row_agrees(off, expected, 3, 5e-5));
-    ck_assert(!bench_row_agrees(broken, expected, 3, 5e-5));
-    ck_assert(!bench_row_agrees(zeros, expected, 3, 5e-5));
-    ck_assert(bench_row_agrees(zeros, zeros, 3, 5e-5));
+    ck_assert(bench_row_agrees(CLATTN_F32, near, expected, 3, 5e-5));
+    ck_assert(!bench_row_agrees(CLATTN_F32, off, expected, 3, 5e-5));
+    ck_assert(!bench_row_agrees(CLATTN_F32, broken, expected, 3, 5e-5));
+    ck_assert(!bench_row_agrees(CLATTN_F32, zeros, expected, 3, 5e-5));
+    ck_assert(bench_row_agrees(CLATTN_F32, zeros, zeros, 3, 5e-5));
 }
 END_TEST
 

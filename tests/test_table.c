@@ -99,7 +99,8 @@ START_TEST(variants_hold_their_sizes) {
         int least = 0;
         while (dims->values[least] < dim) least++;
         ck_assert(clattn__role_variant(CLATTN__ROLE_ATTENTION, &params, &variant));
-        for (int n = 0; n < 2; n++) ck_assert_int_eq(variant.macros[n].value, dims->values[least]);
+        for (const clattn__macro *m = variant.macros; m->name; m++)
+            if (strstr(m->name, "DIM_MAX")) ck_assert_int_eq(m->value, dims->values[least]);
     }
     const clattn__params past = params_of_dim(CLATTN__ROLE_ATTENTION, largest_head_dim() + 1);
     ck_assert(!clattn__role_variant(CLATTN__ROLE_ATTENTION, &past, &variant));
@@ -139,7 +140,10 @@ static clattn_context *fake_context(clattn__device device) {
 
 static clattn__params params_of_dim(clattn__role role, int dim) {
     clattn__params params = {0};
-    if (role == CLATTN__ROLE_ATTENTION) params.attention.head_dim = params.attention.value_dim = dim;
+    if (role != CLATTN__ROLE_PROJECT && role < CLATTN__ROLE_MERGE) {
+        params.attention.head_dim = params.attention.value_dim = dim;
+        params.attention.dtype = DTYPE_F32;
+    }
     if (role == CLATTN__ROLE_PROJECT) { /* a packed product without bias */
         params.project = (project_params){.batch = 1, .len = 8, .depth = 8, .columns = 8, .dim = 8};
         params.project.x = params.project.w = params.project.y = (strides){0, 0, 8, 1};
@@ -278,7 +282,8 @@ START_TEST(row_builds) {
         clattn_context *context = test_context(d);
         if (!context || context->backend->runs_operators || !may_serve(context, row)) continue;
         served++;
-        const size_t builds = row->role == CLATTN__ROLE_ATTENTION ? (size_t)dims->count : 1;
+        const bool has_dims = row->role == CLATTN__ROLE_ATTENTION || row->role == CLATTN__ROLE_ATTENTION_SPLIT;
+        const size_t builds = has_dims ? (size_t)dims->count : 1;
         for (size_t n = 0; n < builds; n++) {
             if (dims->values[n] > clattn__row_macro(row, "HEAD_DIM_LIMIT", INT_MAX)) continue;
             clattn__step step;

@@ -101,7 +101,7 @@ static bool choose_persistent(clattn_plan *plan) {
 static clattn_status emit_inputs(clattn_plan *plan, const clattn_recurrence_desc *d, recurrence_operands *o) {
     const int64_t rows = gates(d) * d->w_h.size[3];
     clattn_status status =
-        clattn__plan_scratch(plan, clattn_tensor_bhld(CLATTN__ONLY_F32, d->x.size[0], 1, d->x.size[2], rows), &o->xw);
+        clattn__plan_scratch(plan, clattn_tensor_bhld(CLATTN_F32, d->x.size[0], 1, d->x.size[2], rows), &o->xw);
     if (status != CLATTN_OK) return status;
     clattn__project_operands project = {.x = o->x, .w = o->w_in, .bias = o->bias, .y = o->xw};
     project.w.view = clattn_tensor_transposed(o->w_in.view);
@@ -155,7 +155,7 @@ static clattn_status recurrence_build(clattn_plan *plan) {
     clattn_status status = CLATTN_OK;
     const clattn__row *chain = NULL;
     if (lstm && o.c.place.where == CLATTN__NOWHERE)
-        status = clattn__plan_scratch(plan, clattn_tensor_bhld(CLATTN__ONLY_F32, d->x.size[0], 1, 1, d->w_h.size[3]), &o.c);
+        status = clattn__plan_scratch(plan, clattn_tensor_bhld(CLATTN_F32, d->x.size[0], 1, 1, d->w_h.size[3]), &o.c);
     if (status == CLATTN_OK && steps) status = emit_inputs(plan, d, &o);
     clattn__params params = {.recurrence = make_params(d, &o)};
     if (status == CLATTN_OK) status = clattn__plan_choose(plan, role, &params, &chain);

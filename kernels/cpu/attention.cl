@@ -6,11 +6,11 @@
  *      S^T[key][lane]  = K[key][d] (broadcast) * Q^T[d][lane]
  *      P^T             = e^(S^T - max), the running maximum and sum of a lane rescaled       (Dao 2023, algorithm 1)
  *      O^T[d][lane]   += V[key][d] (broadcast) * P^T[key][lane]
- * No reduction crosses lanes. K and V of f32 and f64 are read where they lie, whatever their strides; those of f16 and bf16 are
- * converted a tile at a time. A tile of keys serves the TILE_Q / LANES blocks of a group while it is in the nearest cache.
+ * No reduction crosses lanes. K is read where it lies, whatever its strides, or, of f16 and bf16, converted a tile at a time; V is
+ * packed a tile at a time. A tile serves the TILE_Q / LANES blocks of a group while it is in the nearest caches.
  *
  * group: query_tile_at (mask.h) with tiles of TILE_Q queries.
- * Private memory: (HEAD_DIM_MAX + VALUE_DIM_MAX) * TILE_Q + TILE_KV * LANES reals; in f16 and bf16 (HEAD_DIM_MAX + VALUE_DIM_MAX) *
+ * Private memory: (HEAD_DIM_MAX + VALUE_DIM_MAX) * TILE_Q + TILE_KV * (LANES + VALUE_DIM_MAX) reals; in f16 and bf16 HEAD_DIM_MAX *
  * TILE_KV more; where MODIFIED TILE_KV * LANES more. Only what the dims and options in use need is touched.
  *
  * MODIFIED 0: scores are in units of log2(e), which the scale holds, and a row's live keys are a range. MODIFIED 1: they go through
@@ -21,15 +21,14 @@
  * left out, for 0 * V may have been 0 * NaN.
  * The running maximum need not keep a NaN: e^(NaN - max) is NaN and so are the lane's sum and output from there on.
  *
- * Tried (AVX2, one core, percent of the FMA peak in the same process, H2 N4096 D64): rows x vectors of the register block 4 x 3
- * 82, 6 x 2 70; TILE_Q 24, 48, 96, 192 (TILE_KV 64) 79, 82, 82, 78; TILE_KV 32, 64, 128, 256 80, 82, 84, 83; K and V copied to
- * private memory first 78. At D128 with TILE_KV 128: 87.
+ * Tried (AVX2, one core, H2 N4096 D64, percent of the FMA peak in the same process): rows x vectors of the register block 4 x 3
+ * 82, 6 x 2 70.
+ * Tried (likewise; K and V of 4.3 MiB at D128, so in the last cache; speed against values read where they lie with TILE_Q 96 and
+ * TILE_KV 128, in turns on a busy machine; D128, D64): packed, TILE_Q 96 0.99, 1.01; 144 1.07, 1.02; 192 1.10, 1.05; 288 1.12,
+ * 1.06, but fewer groups; 192 with TILE_KV 64 1.09, 1.02, with 256 1.10, 1.05, without the line between panels 1.09, 1.03; not
+ * packed, TILE_Q 192 1.05, 1.03.
  */
-#include "storage.h"
-
-#define MULTIPLY_A MATRIX_SPACE
-#include "gemm.h"
-#include "options.h"
+#include "lane_options.h"
 
 #if !defined(ROWS) || !defined(VECTORS) || !defined(TILE_Q) || !defined(TILE_KV) || !defined(HEAD_DIM_MAX) || !defined(VALUE_DIM_MAX)
 #error "ROWS, VECTORS: the register block; TILE_Q: queries of a group; TILE_KV: keys of a tile; *_DIM_MAX: bounds of the dims"
@@ -38,20 +37,34 @@
 #error "MODIFIED: whether scores go through options.h"
 #endif
 #define BLOCKS (TILE_Q / LANES)
+/* ROWS elements of each value of a tile, and a line of a cache: without it the panels of a key fall into few sets. */
+#define PANEL (TILE_KV * ROWS + 16)
+#define PANELS ((VALUE_DIM_MAX + ROWS - 1) / ROWS)
 #if TILE_Q % (VECTORS * VECTOR_WIDTH)
 #error "TILE_Q must be a multiple of VECTORS * VECTOR_WIDTH"
 #endif
 
-/* Scores are in units of 1 / SCORE_UNIT. */
+/* The unit of scores: how many make a natural one, and the reverse. */
 #if MODIFIED
-#define HAS_ELEMENTS(p) has_elements(p)
-#define SCORE_UNIT REAL(1.0)
+#define FROM_NATURAL REAL(1.0)
+#define TO_NATURAL REAL(1.0)
 #define weight_of(score) vec_exp2((score) * LOG2_E)
 #else
-#define HAS_ELEMENTS(p) 0
-#define SCORE_UNIT LOG2_E
+#define FROM_NATURAL LOG2_E
+#define TO_NATURAL LN_2
 #define weight_of(score) vec_exp2(score)
 #endif
+
+/* Where keys are read. */
+#if STORED_IS_REAL
+#define KEY_SPACE __global
+#define multiply_keys multiply
+#else
+#define KEY_SPACE __private
+#define multiply_keys multiply_packed
+#endif
+
+INLINE int asks_elements(const attention_params *p) { return MODIFIED && has_elements(p); }
 
 /* What one query head of one member works on, from that member's first query and first key on. */
 typedef struct head {
@@ -77,16 +90,59 @@ typedef struct block {
 
 /* What a group has in private memory. */
 typedef struct memory {
-    real *qt, *ot;         /* the blocks, [dim][LANES] each */
-    real *s, *addends;     /* one block's scores and what options.h adds, [TILE_KV][LANES] */
-    real *keys, *values;   /* a tile of K and of V, where they must be converted */
+    real *qt, *ot;     /* the blocks, [dim][LANES] each */
+    real *s, *addends; /* one block's scores and what options.h adds to them, [TILE_KV][LANES] */
+    real *keys;        /* a tile of K, where it must be converted: [TILE_KV][head_dim] */
+    real *values;      /* a tile of V: [value_dim / ROWS][TILE_KV][ROWS] in panels of PANEL */
 } memory;
+
+/* A tile of K: element d of its key j lies at j * l + d * step. */
+typedef struct key_tile {
+    KEY_SPACE const real *at;
+    i64 l, step;
+} key_tile;
+
+INLINE key_tile keys_load(const memory *mem, __global const stored *k, const attention_params *p, key_range keys) {
+#if STORED_IS_REAL
+    (void)mem, (void)keys;
+    const key_tile tile = {k, p->k.l, p->k.d};
+#else
+    for (i64 j = keys.first; j < keys.end; j++) stored_row_load(mem->keys + j * p->head_dim, k + j * p->k.l, p->k.d, p->head_dim);
+    const key_tile tile = {mem->keys, p->head_dim, 1};
+#endif
+    return tile;
+}
+
+/* Where element d of a packed value lies, from its element 0. */
+INLINE int in_panels(int d) { return d / ROWS * PANEL + d % ROWS; }
+
+/* Beyond value_dim the last panel repeats the last element. */
+INLINE void values_load(const memory *mem, __global const stored *v, const attention_params *p, key_range keys) {
+    const int dim = p->value_dim, vectors = p->v.d == 1 ? dim / WIDTH * WIDTH : 0, end = (dim + ROWS - 1) / ROWS * ROWS;
+    for (i64 j = keys.first; j < keys.end; j++) {
+        __global const stored *from = v + j * p->v.l;
+        real *to = mem->values + j * ROWS;
+        for (int d = 0; d < vectors; d += WIDTH) {
+            real lanes[WIDTH];
+            vec_store(stored_vec_load(from + d), lanes);
+            UNROLL for (int n = 0; n < WIDTH; n++) to[in_panels(d) + in_panels(n)] = lanes[n];
+        }
+        for (int d = vectors; d < end; d++) to[in_panels(d)] = stored_load(from + (d < dim ? d : dim - 1) * p->v.d);
+    }
+}
 
 /* The query in a lane of the block from `first` on; the last one again where there are no more. */
 INLINE i64 query_in_lane(const member *m, i64 first, int lane) { return first + lane < m->len_q ? first + lane : m->len_q - 1; }
 
+/* What raw scores are multiplied by: of a softcap, that they are divided by, too. */
+INLINE real block_scale(const attention_params *p) {
+    const real scale = real_parameter(p, scale), softcap = real_parameter(p, softcap);
+    if (!MODIFIED || softcap == REAL(0.0)) return scale * FROM_NATURAL;
+    return fmax(fmin(scale / softcap, REAL_MAX), -REAL_MAX);
+}
+
 INLINE void block_load(block *blk, real *qt, const head *hd, const attention_params *p, const member *m, i64 first) {
-    const real scale = real_parameter(p, scale) * SCORE_UNIT;
+    const real scale = block_scale(p);
     for (int lane = 0; lane < LANES; lane++) {
         __global const stored *row = hd->q + query_in_lane(m, first, lane) * p->q.l;
         for (int d = 0; d < p->head_dim; d++) qt[d * LANES + lane] = stored_load(row + d * p->q.d) * scale;
@@ -115,35 +171,35 @@ INLINE void block_lane_ranges(const block *blk, const attention_params *p, const
 }
 
 /* Whether any lane looks at any key of the tile from `start`; if so, which. */
-INLINE int block_looks(block *blk, const memory *mem, const modifiers *mods, const head *hd, const attention_params *p,
-                       const member *m, i64 first, i64 start) {
+INLINE int block_looks(block *blk, const memory *mem, const row_options *rows, const attention_params *p, const member *m,
+                       i64 first, i64 start) {
     block_range(blk, p, m, first, start);
     if (blk->keys == 0) return 0;
-    if (!blk->partial && !HAS_ELEMENTS(p)) return 1;
+    if (!blk->partial && !asks_elements(p)) return 1;
     integer firsts[LANES], ends[LANES];
     block_lane_ranges(blk, p, m, first, firsts, ends);
     UNROLL for (int v = 0; v < VECTORS; v++) {
         blk->first[v] = ivec_load(firsts + v * WIDTH);
         blk->end[v] = ivec_load(ends + v * WIDTH);
     }
-    if (!HAS_ELEMENTS(p)) return 1;
-    const int live = addends_load(mem->addends, mods, p, hd->mask, hd->bias, blk->start, blk->keys, firsts, ends);
+    if (!asks_elements(p)) return 1;
+    const int live = lane_addends(mem->addends, rows, p, blk->start, blk->keys, firsts, ends);
     blk->partial = live == LIVE_SOME;
     return live != LIVE_NONE;
 }
 
 /* The lanes of vector v that look at key j of those visited, where some do not. */
 INLINE ivec live_lanes(const block *blk, const memory *mem, const attention_params *p, int v, int j) {
-    if (HAS_ELEMENTS(p)) return vec_load(mem->addends + j * LANES + v * WIDTH) != vec_splat(-INFINITY);
+    if (asks_elements(p)) return vec_load(mem->addends + j * LANES + v * WIDTH) != vec_splat(-INFINITY);
     return (ivec_splat(j) >= blk->first[v]) & (ivec_splat(j) < blk->end[v]);
 }
 
 /* Scores of `rows` keys, and their maximum with what `top` holds. */
-INLINE void score_rows(int rows, MATRIX_SPACE const real *k, const matrix *keys, const real *qt, i64 head_dim, real *s,
+INLINE void score_rows(int rows, KEY_SPACE const real *k, const key_tile *keys, const real *qt, i64 head_dim, real *s,
                        vec top[VECTORS]) {
     vec acc[ROWS][VECTORS];
     FOR_BLOCK(r, v) acc[r][v] = vec_splat(REAL(0.0));
-    multiply(acc, rows, k, keys->l, keys->step, qt, LANES, head_dim);
+    multiply_keys(acc, rows, k, keys->l, keys->step, qt, LANES, head_dim);
     FOR_BLOCK(r, v) {
         top[v] = vec_max(top[v], acc[r][v]);
         if (r < rows) vec_store(acc[r][v], s + r * LANES + v * WIDTH);
@@ -151,17 +207,19 @@ INLINE void score_rows(int rows, MATRIX_SPACE const real *k, const matrix *keys,
 }
 
 /* Raw scores to scores, -infinity where masked, and their maximum. */
-INLINE void scores_modify(const block *blk, const memory *mem, const modifiers *mods, const attention_params *p, vec top[VECTORS]) {
+INLINE void scores_modify(const block *blk, const memory *mem, const row_options *rows, const attention_params *p, vec top[VECTORS]) {
+    const real softcap = real_parameter(p, softcap);
     vec slope[VECTORS], distance[VECTORS];
     UNROLL for (int v = 0; v < VECTORS; v++) {
         top[v] = blk->row_max[v];
-        if (MODIFIED) slope[v] = vec_load(mods->slope + v * WIDTH), distance[v] = distance_from(mods, v, blk->start);
+        if (MODIFIED) slope[v] = lane_slopes(rows, v), distance[v] = lane_distances(rows, v, blk->start);
     }
     for (int j = 0; j < blk->keys; j++) {
         UNROLL for (int v = 0; v < VECTORS; v++) {
             const int at = j * LANES + v * WIDTH;
             vec score = vec_load(mem->s + at);
-            if (MODIFIED) score = modified(score, p, mem->addends + at, slope[v], distance[v] + (real)j);
+            if (MODIFIED && softcap != REAL(0.0)) score = softcap * vec_tanh(score);
+            if (MODIFIED) score = biased(score, p, mem->addends + at, slope[v], distance[v] + (real)j);
             if (blk->partial) score = vec_select(live_lanes(blk, mem, p, v, j), score, vec_splat(-INFINITY));
             top[v] = vec_max(top[v], score);
             vec_store(score, mem->s + at);
@@ -169,13 +227,13 @@ INLINE void scores_modify(const block *blk, const memory *mem, const modifiers *
     }
 }
 
-INLINE void block_scores(block *blk, const memory *mem, const modifiers *mods, const matrix *keys, i64 at, const real *qt,
+INLINE void block_scores(block *blk, const memory *mem, const row_options *rows, const key_tile *keys, i64 at, const real *qt,
                          const attention_params *p) {
     vec top[VECTORS];
     UNROLL for (int v = 0; v < VECTORS; v++) top[v] = blk->row_max[v];
     for (int j = 0; j < blk->keys; j += ROWS)
         score_rows(blk->keys - j, keys->at + (at + j) * keys->l, keys, qt, p->head_dim, mem->s + j * LANES, top);
-    if (MODIFIED || blk->partial) scores_modify(blk, mem, mods, p, top);
+    if (MODIFIED || blk->partial) scores_modify(blk, mem, rows, p, top);
     UNROLL for (int v = 0; v < VECTORS; v++) {
         blk->shift[v] = vec_select(top[v] == vec_splat(-INFINITY), vec_splat(REAL(0.0)), top[v]);
         blk->rescale[v] = weight_of(blk->row_max[v] - blk->shift[v]);
@@ -201,45 +259,44 @@ INLINE void block_weights(block *blk, real *s) {
 }
 
 /* value_rows without the keys that a lane does not look at: their weights are 0, their values may be anything. */
-static void value_row_masked(const block *blk, const memory *mem, const attention_params *p, MATRIX_SPACE const real *v_d, i64 l,
-                             real *ot) {
+static void value_row_masked(const block *blk, const memory *mem, const attention_params *p, const real *values, real *ot) {
     for (int v = 0; v < VECTORS; v++) {
         vec sum = blk->rescale[v] * vec_load(ot + v * WIDTH);
         for (int j = 0; j < blk->keys; j++) {
-            vec next = sum + vec_splat(v_d[j * l]) * vec_load(mem->s + j * LANES + v * WIDTH);
+            vec next = sum + vec_splat(values[j * ROWS]) * vec_load(mem->s + j * LANES + v * WIDTH);
             sum = vec_select(live_lanes(blk, mem, p, v, j), next, sum);
         }
         vec_store(sum, ot + v * WIDTH);
     }
 }
 
-INLINE void value_rows(int rows, const block *blk, const memory *mem, const attention_params *p, MATRIX_SPACE const real *v_d,
-                       const matrix *values, real *ot) {
+INLINE void value_rows(int rows, const block *blk, const memory *mem, const attention_params *p, const real *values,
+                       real *ot) {
     vec acc[ROWS][VECTORS];
     FOR_BLOCK(r, v) acc[r][v] = blk->rescale[v] * vec_load(ot + ROW_AT(r, rows) * LANES + v * WIDTH);
-    multiply(acc, rows, v_d, values->step, values->l, mem->s, LANES, blk->keys);
+    multiply_packed(acc, ROWS, values, 1, ROWS, mem->s, LANES, blk->keys);
     if (blk->partial) {
         vec finite = vec_splat(REAL(0.0));
         FOR_BLOCK(r, v) finite += acc[r][v] - acc[r][v];
         if (vec_any_nan(finite)) {
-            for (int r = 0; r < ROWS && r < rows; r++)
-                value_row_masked(blk, mem, p, v_d + r * values->step, values->l, ot + r * LANES);
+            for (int r = 0; r < ROWS && r < rows; r++) value_row_masked(blk, mem, p, values + r, ot + r * LANES);
             return;
         }
     }
     FOR_BLOCK(r, v) if (r < rows) vec_store(acc[r][v], ot + r * LANES + v * WIDTH);
 }
 
-INLINE void block_values(const block *blk, const memory *mem, const matrix *values, i64 at, const attention_params *p, real *ot) {
-    for (int d = 0; d < p->value_dim; d += ROWS)
-        value_rows(p->value_dim - d, blk, mem, p, values->at + at * values->l + d * values->step, values, ot + d * LANES);
+INLINE void block_values(const block *blk, const memory *mem, i64 at, const attention_params *p, real *ot) {
+    const real *values = mem->values + at * ROWS;
+    for (int d = 0; d < p->value_dim; d += ROWS, values += PANEL)
+        value_rows(p->value_dim - d, blk, mem, p, values, ot + d * LANES);
 }
 
 /* The factor that makes a row of sums one of averages, and the log-sum-exp. A sum of 0 is that of a row without a finite score, all
  * of whose weights are 0. A sink is one more logit. */
 INLINE void block_finish(const block *blk, const head *hd, const attention_params *p, real factors[LANES], real logs[LANES]) {
     UNROLL for (int v = 0; v < VECTORS; v++) {
-        vec top = blk->row_max[v] * (LN_2 * SCORE_UNIT), sum = blk->row_sum[v], old = vec_splat(REAL(1.0));
+        vec top = blk->row_max[v] * TO_NATURAL, sum = blk->row_sum[v], old = vec_splat(REAL(1.0));
         if (p->has_sinks) {
             const vec sink = vec_splat(hd->sink), higher = vec_max(top, sink);
             const vec shift = vec_select(higher == vec_splat(-INFINITY), vec_splat(REAL(0.0)), higher);
@@ -268,7 +325,7 @@ INLINE void block_store(const block *blk, const real *ot, const head *hd, const 
 /* The queries from `first` on, TILE_Q at most, of one head. */
 INLINE void attend(const memory *mem, const head *hd, const attention_params *p, const member *m, i64 first) {
     block blocks[BLOCKS];
-    modifiers mods[MODIFIED ? BLOCKS : 1];
+    row_options rows[MODIFIED ? BLOCKS * LANES : 1];
     const i64 queries = m->len_q - first < TILE_Q ? m->len_q - first : TILE_Q;
     const int count = (int)((queries + LANES - 1) / LANES), q_size = LANES * p->head_dim, out_size = LANES * p->value_dim;
 
@@ -276,27 +333,27 @@ INLINE void attend(const memory *mem, const head *hd, const attention_params *p,
         block_load(&blocks[n], mem->qt + n * q_size, hd, p, m, first + n * LANES);
         for (int lane = 0; MODIFIED && lane < LANES; lane++) {
             const i64 i = query_in_lane(m, first + n * LANES, lane);
-            modifiers_lane(&mods[n], lane, p, hd->b, hd->h, i, i + m->offset, hd->slope);
+            rows[n * LANES + lane] = row_options_of(p, hd->mask, hd->bias, hd->b, hd->h, i, i + m->offset, hd->slope);
         }
     }
     for (int n = 0; n < count * out_size; n += WIDTH) vec_store(vec_splat(REAL(0.0)), mem->ot + n);
     const key_range live = live_for_any(p, m, first, queries);
     for (i64 start = live.first / TILE_KV * TILE_KV; start < live.end; start += TILE_KV) {
-        matrix keys, values;
+        key_tile keys;
         int loaded = 0;
         for (int n = 0; n < count; n++) {
             block *blk = &blocks[n];
-            const modifiers *mod = &mods[MODIFIED ? n : 0];
-            if (!block_looks(blk, mem, mod, hd, p, m, first + n * LANES, start)) continue;
+            const row_options *block_rows = &rows[MODIFIED ? n * LANES : 0];
+            if (!block_looks(blk, mem, block_rows, p, m, first + n * LANES, start)) continue;
             if (!loaded) {
                 const key_range rows = range_in_tile(live, start, TILE_KV);
-                keys = matrix_load(mem->keys, hd->k + start * p->k.l, &p->k, rows, p->head_dim);
-                values = matrix_load(mem->values, hd->v + start * p->v.l, &p->v, rows, p->value_dim);
+                keys = keys_load(mem, hd->k + start * p->k.l, p, rows);
+                values_load(mem, hd->v + start * p->v.l, p, rows);
                 loaded = 1;
             }
-            block_scores(blk, mem, mod, &keys, blk->start - start, mem->qt + n * q_size, p);
+            block_scores(blk, mem, block_rows, &keys, blk->start - start, mem->qt + n * q_size, p);
             block_weights(blk, mem->s);
-            block_values(blk, mem, &values, blk->start - start, p, mem->ot + n * out_size);
+            block_values(blk, mem, blk->start - start, p, mem->ot + n * out_size);
         }
     }
     for (int n = 0; n < count; n++) block_store(&blocks[n], mem->ot + n * out_size, hd, p, m, first + n * LANES);
@@ -308,8 +365,8 @@ __kernel GROUP_OF_ONE void attention(__global const stored *restrict q, __global
                                      INT_BUFFER kv_offsets, __global const uchar *mask, __global const void *bias,
                                      __global const float *slopes, __global const float *sinks, attention_params p) {
     vec qt[TILE_Q / WIDTH * HEAD_DIM_MAX], ot[TILE_Q / WIDTH * VALUE_DIM_MAX], s[TILE_KV * VECTORS];
-    vec addends[MODIFIED ? TILE_KV * VECTORS : 1];
-    vec keys[STORED_IS_REAL ? 1 : TILE_KV * HEAD_DIM_MAX / WIDTH], values[STORED_IS_REAL ? 1 : TILE_KV * VALUE_DIM_MAX / WIDTH];
+    vec addends[MODIFIED ? TILE_KV * VECTORS : 1], keys[STORED_IS_REAL ? 1 : TILE_KV * HEAD_DIM_MAX / WIDTH];
+    vec values[PANELS * PANEL / WIDTH];
     const memory mem = {(real *)qt, (real *)ot, (real *)s, (real *)addends, (real *)keys, (real *)values};
 
     q += p.base[0], k += p.base[1], v += p.base[2], out += p.base[3], lse += p.base[4];

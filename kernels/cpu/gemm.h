@@ -45,10 +45,8 @@
 #if defined(ROWS) && defined(VECTORS)
 #define LANES (VECTORS * WIDTH)
 #define FOR_BLOCK(r, v) UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < VECTORS; v++)
-#if !defined(MULTIPLY_A) /* the address space of A */
-#define MULTIPLY_A __global
-#endif
-DEFINE_MULTIPLY(multiply, ROWS, VECTORS, MULTIPLY_A, __private)
+DEFINE_MULTIPLY(multiply, ROWS, VECTORS, __global, __private)
+DEFINE_MULTIPLY(multiply_packed, ROWS, VECTORS, __private, __private)
 #endif
 
 #endif

@@ -6,10 +6,9 @@
  *      score = softcap * tanh(raw / softcap) + bias[i][j] - slope * |j - position(i)|;   masked where mask[i][j] is 0, bias[i][j] is
  *      -infinity, or j is past the end of either
  *
- * First what serves one element or one vector, then what serves a tile of scores [keys][LANES]. There any row may stand in any
- * lane: each says for itself where its elements lie. The tile of addends beside it holds the biases (0 without one) and -infinity
- * for what is masked, whether by an element or by the row's range: such a score is -infinity whatever the raw score, and such a
- * key's value is not to be looked at. Addends are made before the products, so that a tile without a live key costs none.
+ * Here is what serves an element or a vector of scores; row_options.h is for rows whose keys lie in lanes, lane_options.h for tiles
+ * whose rows do. Both hold the scores' addends: the biases (0 without one) and -infinity for what is masked. Such a score is
+ * -infinity whatever the raw score, and such a key's value is not to be looked at.
  */
 #ifndef CLATTN_KERNELS_CPU_OPTIONS_H
 #define CLATTN_KERNELS_CPU_OPTIONS_H
@@ -45,99 +44,18 @@ INLINE real slope_of(const attention_params *p, __global const float *slopes, i6
 
 INLINE vec softcapped(vec raw, real softcap) { return softcap * vec_tanh(raw / softcap); }
 
-/* Scores of a key at this distance from the positions in the lanes; masked ones are not yet -infinity where the raw one is NaN. */
+/* Scores after softcap as scores of keys at this distance from their rows' positions; masked ones are not yet -infinity where they
+ * were NaN. */
+INLINE vec biased(vec score, const attention_params *p, const real *addends, vec slope, vec distance) {
+    if (has_elements(p)) score += vec_load(addends);
+    if (p->alibi) score -= slope * vec_abs(distance);
+    return score;
+}
+
+/* Raw scores likewise. */
 INLINE vec modified(vec raw, const attention_params *p, const real *addends, vec slope, vec distance) {
     const real softcap = real_parameter(p, softcap);
-    if (softcap != REAL(0.0)) raw = softcapped(raw, softcap);
-    if (has_elements(p)) raw += vec_load(addends);
-    if (p->alibi) raw -= slope * vec_abs(distance);
-    return raw;
+    return biased(softcap != REAL(0.0) ? softcapped(raw, softcap) : raw, p, addends, slope, distance);
 }
-
-#if defined(LANES)
-
-/* What the rows in a block's lanes are modified by. */
-typedef struct modifiers {
-    i64 mask_row[LANES], bias_row[LANES]; /* where a row's elements begin, */
-    i64 position[LANES];                  /* and where it stands */
-    real slope[LANES];
-} modifiers;
-
-/* Lane `lane` holds query i of head h of member b, at `position`. */
-INLINE void modifiers_lane(modifiers *mods, int lane, const attention_params *p, i64 b, i64 h, i64 i, i64 position, real slope) {
-    mods->mask_row[lane] = b * p->mask.b + h * p->mask.h + i * p->mask.l;
-    mods->bias_row[lane] = b * p->bias.b + h * p->bias.h + i * p->bias.l;
-    mods->position[lane] = position;
-    mods->slope[lane] = slope;
-}
-
-/* How far key `start` is from the positions in vector v. */
-INLINE vec distance_from(const modifiers *mods, int v, i64 start) {
-    real lanes[WIDTH];
-    for (int lane = 0; lane < WIDTH; lane++) lanes[lane] = (real)(start - mods->position[v * WIDTH + lane]);
-    return vec_load(lanes);
-}
-
-/* Whether a row of the mask attends to any of some keys. Without a way out of the loop, so that it is one of vectors. */
-INLINE int mask_row_any(__global const uchar *row, i64 step, i64 keys) {
-    uchar any = 0;
-    if (step == 1) {
-        for (i64 j = 0; j < keys; j++) any |= row[j];
-    } else {
-        for (i64 j = 0; j < keys; j++) any |= row[j * step];
-    }
-    return any != 0;
-}
-
-/* The addends of one lane for its live keys first <= j < end, of `keys` from `start` on. */
-INLINE void addends_lane(real *addends, const attention_params *p, __global const uchar *mask, __global const void *bias,
-                         i64 bias_row, key_range live, int keys) {
-    for (i64 j = 0; j < live.first; j++) addends[j * LANES] = -INFINITY;
-    for (i64 j = live.end; j < keys; j++) addends[j * LANES] = -INFINITY;
-    if (p->has_bias) {
-        for (i64 j = live.first; j < live.end; j++) addends[j * LANES] = bias_load(p, bias, bias_row + j * p->bias.d);
-    } else {
-        for (i64 j = live.first; j < live.end; j++) addends[j * LANES] = REAL(0.0);
-    }
-    if (p->has_mask) {
-        for (i64 j = live.first; j < live.end; j++) {
-            if (mask[j * p->mask.d] == 0) addends[j * LANES] = -INFINITY;
-        }
-    }
-}
-
-/* Which of the keys in a tile of addends are live. */
-enum { LIVE_NONE, LIVE_SOME, LIVE_ALL };
-
-INLINE int addends_live(const real *addends, int keys) {
-    ivec live = ivec_splat(0), masked = ivec_splat(0);
-    for (int n = 0; n < keys * LANES; n += WIDTH) {
-        const ivec hidden = vec_load(addends + n) == vec_splat(-INFINITY);
-        masked |= hidden;
-        live |= ~hidden;
-    }
-    if (!ivec_any(live)) return LIVE_NONE;
-    return ivec_any(masked) ? LIVE_SOME : LIVE_ALL;
-}
-
-/* The addends of `keys` keys from `start` on; ranges: each lane's live keys, counted from there. */
-INLINE int addends_load(real *addends, const modifiers *mods, const attention_params *p, __global const uchar *mask,
-                        __global const void *bias, i64 start, int keys, const integer *firsts, const integer *ends) {
-    if (p->has_mask) {
-        int any = 0;
-        for (int lane = 0; lane < LANES && !any; lane++)
-            any = mask_row_any(mask + mods->mask_row[lane] + (start + firsts[lane]) * p->mask.d, p->mask.d,
-                               ends[lane] - firsts[lane]);
-        if (!any) return LIVE_NONE;
-    }
-    for (int lane = 0; lane < LANES; lane++) {
-        const key_range live = {firsts[lane], ends[lane]};
-        addends_lane(addends + lane, p, mask + mods->mask_row[lane] + start * p->mask.d, bias,
-                     mods->bias_row[lane] + start * p->bias.d, live, keys);
-    }
-    return addends_live(addends, keys);
-}
-
-#endif
 
 #endif

@@ -29,6 +29,7 @@
 typedef double real;
 typedef i64 integer;
 #define REAL(x) x
+#define REAL_MAX DBL_MAX
 #if VECTOR_WIDTH == 16
 #define WIDTH 8
 #elif VECTOR_WIDTH == 8
@@ -40,6 +41,7 @@ typedef i64 integer;
 typedef float real;
 typedef i32 integer;
 #define REAL(x) x##f
+#define REAL_MAX FLT_MAX
 #define WIDTH VECTOR_WIDTH
 #endif
 
@@ -73,6 +75,7 @@ typedef JOIN(int, WIDTH) ivec;
 
 #else
 
+#include <float.h>
 #include <math.h>
 
 typedef unsigned char uchar;

@@ -12,7 +12,6 @@
 #ifndef CLATTN_KERNELS_CPU_STORAGE_H
 #define CLATTN_KERNELS_CPU_STORAGE_H
 
-#include "../mask.h"
 #include "prelude.h"
 
 #if defined(__OPENCL_C_VERSION__)
@@ -160,30 +159,6 @@ INLINE void stored_row_load(real *to, __global const stored *from, i64 step, int
         for (; n + WIDTH <= count; n += WIDTH) vec_store(stored_vec_load(from + n), to + n);
     }
     for (; n < count; n++) to[n] = stored_load(from + n * step);
-}
-
-/* A matrix of reals: element (row, d) at row * l + d * step. */
-#if STORED_IS_REAL
-#define MATRIX_SPACE __global
-#else
-#define MATRIX_SPACE __private
-#endif
-typedef struct matrix {
-    MATRIX_SPACE const real *at;
-    i64 l, step;
-} matrix;
-
-/* Rows first <= row < end of a stored matrix of `dim` columns: where they lie, or, where they must be converted, in `memory`, which
- * has room for `end` rows. */
-INLINE matrix matrix_load(real *memory, __global const stored *x, const strides *stride, key_range rows, int dim) {
-#if STORED_IS_REAL
-    (void)memory, (void)rows, (void)dim;
-    const matrix m = {x, stride->l, stride->d};
-#else
-    for (i64 row = rows.first; row < rows.end; row++) stored_row_load(memory + row * dim, x + row * stride->l, stride->d, dim);
-    const matrix m = {memory, dim, 1};
-#endif
-    return m;
 }
 
 #endif

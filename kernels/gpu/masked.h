@@ -1,6 +1,10 @@
 /* Products over keys that some rows of a tile may not use, for weighted_values and attention.
  *
  * SPDX-License-Identifier: Apache-2.0
+ *
+ * A weight is never negative. That of a key which is hidden from a row, by a range or by an element of the mask or the bias, is
+ * written as -0 into the tile of weights: as a number it adds nothing, and as a mark it keeps a hidden key's NaN out of a sum
+ * where tiles are multiplied with tile_multiply_marked.
  */
 #ifndef CLATTN_GPU_MASKED_H
 #define CLATTN_GPU_MASKED_H
@@ -8,25 +12,12 @@
 #include "heads.h"
 #include "tile.h"
 
-/* Of each of a work-item's rows: the keys first <= k < end of a tile, counted from its first. */
-typedef struct row_ranges {
-    int first[REG_M], end[REG_M];
-} row_ranges;
+#define HIDDEN_WEIGHT -0.0f
 
-/* The live keys of the work-item's rows of the tile of queries at i, in the tile of `extent` keys at j. */
-INLINE row_ranges live_of_rows(const attention_params *p, const member *m, i64 i, i64 j, int extent) {
-    row_ranges live;
-    UNROLL for (int r = 0; r < REG_M; r++) {
-        const key_range range = range_in_tile(live_range(p, m, i + item_row() + r), j, extent);
-        live.first[r] = (int)range.first;
-        live.end[r] = (int)range.end;
-    }
-    return live;
-}
+INLINE bool is_marked(float weight) { return as_uint(weight) == 0x80000000u; }
 
-/* tile_multiply where each row has only its own keys. A dead product is left out, not multiplied by 0: B may be NaN there. */
-INLINE void tile_multiply_live(float4 *acc, const local float4 *a, const local float4 *b, int columns, int depth,
-                               const row_ranges *live) {
+/* tile_multiply without the products of marked weights: those are left out, not multiplied by 0, since B may be NaN there. */
+INLINE void tile_multiply_marked(float4 *acc, const local float4 *a, const local float4 *b, int columns, int depth) {
     const int vectors = TILE_COLUMNS(columns);
     for (int k = 0; k < depth; k++) {
         float a_k[REG_M];
@@ -34,7 +25,7 @@ INLINE void tile_multiply_live(float4 *acc, const local float4 *a, const local f
         EACH(c, vectors, MOST_COLUMNS) {
             const float4 b_k = b[k * TILE_LINE(columns) / 4 + c * ACROSS + item_column()];
             UNROLL for (int r = 0; r < REG_M; r++)
-                if (k >= live->first[r] && k < live->end[r]) acc[r * vectors + c] += a_k[r] * b_k;
+                if (!is_marked(a_k[r])) acc[r * vectors + c] += a_k[r] * b_k;
         }
     }
 }

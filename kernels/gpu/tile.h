@@ -11,7 +11,7 @@
  * adjacent rows and, in registers, every ACROSS-th float4 of their columns.
  *
  * A tile goes from global to local memory in two moves, global -> registers (`slots`) -> tile, so that the loads of the next
- * chunk are in flight while this one is multiplied: see `product`.
+ * chunk are in flight while this one is multiplied: see `product`. Slots hold elements as they are stored; tiles hold floats.
  *
  * Extents are compile-time constants once the functions are inlined: powers of two or multiples of 64. WORK_GROUP is a power
  * of two.
@@ -19,8 +19,7 @@
 #ifndef CLATTN_GPU_TILE_H
 #define CLATTN_GPU_TILE_H
 
-#include "../params.h"
-#include "work_group.h"
+#include "element.h"
 
 #if !defined(TILE_M) || !defined(TILE_N) || !defined(TILE_K) || !defined(REG_M)
 #error "TILE_M, TILE_N, TILE_K and REG_M come from the kernel's row"
@@ -54,14 +53,14 @@
  * be where its stride is 1: one way, known when the kernel is compiled, costs fewer registers than both. Memory may hold the
  * rows in periods: after `period` of them, counted from `first` before this tile's, the address jumps by `jump` more. */
 typedef struct operand {
-    const global float *at;
+    const global element *at;
     i64 row, depth; /* strides */
     i64 rows;       /* that exist from here on */
     bool along_depth;
-    i64 first, period, jump;
+    i64 first, period, jump; /* first < period */
 } operand;
 
-INLINE operand operand_of(const global float *at, i64 row_stride, i64 depth_stride, i64 rows, bool along_depth) {
+INLINE operand operand_of(const global element *at, i64 row_stride, i64 depth_stride, i64 rows, bool along_depth) {
     const operand plain = {at, row_stride, depth_stride, rows, along_depth, 0, 1, 0};
     return plain;
 }
@@ -104,39 +103,45 @@ INLINE walk walk_of(int slow, int fast) {
 
 /* Fill the slots; unless the tile is `whole`, what lies past a limit is 0 and not read. Addresses are stepped, not multiplied
  * out: the offsets of all slots, loop-invariant as they are, would fill the registers. */
-INLINE void fetch_walk(float *slots, const global float *from, i64 slow_stride, i64 fast_stride, walk w, bool whole,
+INLINE void fetch_walk(element *slots, const global element *from, i64 slow_stride, i64 fast_stride, walk w, bool whole,
                        int slow_limit, int fast_limit) {
     const i64 next_mover = w.movers * fast_stride, next_line = w.lines * slow_stride - (w.per_line - 1) * next_mover;
-    const global float *at = from + w.line * slow_stride + w.mover * fast_stride;
+    const global element *at = from + w.line * slow_stride + w.mover * fast_stride;
     EACH(n, w.count, MOST_SLOTS) {
         const int line = w.line + n / w.per_line * w.lines, mover = w.mover + n % w.per_line * w.movers;
-        slots[n] = whole || (line < slow_limit && mover < fast_limit) ? *at : 0.0f;
+        slots[n] = whole || (line < slow_limit && mover < fast_limit) ? *at : 0;
         at += (n + 1) % w.per_line ? next_mover : next_line;
     }
 }
 
+/* How many periods end before row `row`, where row 0 is number `first` of its period. */
+INLINE int periods_before(i64 first, i64 period, int row, int rows) {
+    const int left = clamp_to_tile(period - first, rows);
+    return row < left ? 0 : 1 + (row - left) / clamp_to_tile(period, rows);
+}
+
 /* fetch_walk along the depth of an operand whose rows jump. */
-INLINE void fetch_jumping(float *slots, operand from, walk w, int row_limit, int depth_limit) {
+INLINE void fetch_jumping(element *slots, operand from, walk w, int rows, int row_limit, int depth_limit) {
     EACH(n, w.count, MOST_SLOTS) {
         const int row = w.line + n / w.per_line * w.lines, k = w.mover + n % w.per_line * w.movers;
-        const i64 jumped = (from.first + row) / from.period * from.jump;
-        slots[n] = row < row_limit && k < depth_limit ? from.at[row * from.row + jumped + k * from.depth] : 0.0f;
+        const i64 jumped = periods_before(from.first, from.period, row, rows) * from.jump;
+        slots[n] = row < row_limit && k < depth_limit ? from.at[row * from.row + jumped + k * from.depth] : 0;
     }
 }
 
-INLINE void store_walk(local float *tile, const float *slots, int slow_stride, int fast_stride, walk w) {
+INLINE void store_walk(local float *tile, const element *slots, int slow_stride, int fast_stride, walk w) {
     local float *at = tile + w.line * slow_stride + w.mover * fast_stride;
     EACH(n, w.count, MOST_SLOTS)
-    at[n / w.per_line * w.lines * slow_stride + n % w.per_line * w.movers * fast_stride] = slots[n];
+    at[n / w.per_line * w.lines * slow_stride + n % w.per_line * w.movers * fast_stride] = widen(slots[n]);
 }
 
 /* Load the work-item's share of the tile that begins at depth k; only `depth_left` lines of it exist. */
-INLINE void tile_fetch(float *slots, operand from, i64 k, i64 depth_left, int rows, int depth) {
+INLINE void tile_fetch(element *slots, operand from, i64 k, i64 depth_left, int rows, int depth) {
     const int row_limit = clamp_to_tile(from.rows, rows), depth_limit = clamp_to_tile(depth_left, depth);
     const bool whole = row_limit == rows && depth_limit == depth;
     from.at += k * from.depth;
     if (from.jump != 0 && from.first + rows > from.period)
-        fetch_jumping(slots, from, walk_of(rows, depth), row_limit, depth_limit);
+        fetch_jumping(slots, from, walk_of(rows, depth), rows, row_limit, depth_limit);
     else if (from.along_depth && whole)
         fetch_walk(slots, from.at, from.row, from.depth, walk_of(rows, depth), true, rows, depth);
     else if (from.along_depth)
@@ -148,7 +153,7 @@ INLINE void tile_fetch(float *slots, operand from, i64 k, i64 depth_left, int ro
 }
 
 /* Put what tile_fetch loaded of the same operand into the tile. */
-INLINE void tile_store(local float4 *tile, const float *slots, operand from, int rows, int depth) {
+INLINE void tile_store(local float4 *tile, const element *slots, operand from, int rows, int depth) {
     if (from.along_depth)
         store_walk((local float *)tile, slots, 1, TILE_LINE(rows), walk_of(rows, depth));
     else
@@ -191,7 +196,7 @@ INLINE void clear(float4 *acc, int count) {
 
 /* acc = the work-item's part of the TILE_M x TILE_N product, summed in the order of k. Begins and ends with the tiles free. */
 INLINE void product(float4 *acc, local float4 *tile_a, local float4 *tile_b, operand a, operand b, i64 depth) {
-    float slots_a[TILE_SLOTS(TILE_M, TILE_K)], slots_b[TILE_SLOTS(TILE_N, TILE_K)];
+    element slots_a[TILE_SLOTS(TILE_M, TILE_K)], slots_b[TILE_SLOTS(TILE_N, TILE_K)];
     clear(acc, REG_M * TILE_COLUMNS(TILE_N));
     for (i64 k = 0; k < depth + TILE_K; k += TILE_K) {
         const bool more = k < depth;
@@ -206,19 +211,6 @@ INLINE void product(float4 *acc, local float4 *tile_a, local float4 *tile_b, ope
             tile_store(tile_b, slots_b, b, TILE_N, TILE_K);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-    }
-}
-
-/* to[0], to[stride], ...: the first `count` of four; one store where memory allows it. */
-INLINE void write_vector(global float *to, i64 stride, float4 value, i64 count) {
-    if (count >= 4 && stride == 1 && ((size_t)to & 15) == 0) {
-        *(global float4 *)to = value;
-        return;
-    }
-    const float each[4] = {value.x, value.y, value.z, value.w};
-    UNROLL for (int e = 0; e < 4; e++) {
-        if (e < count) *to = each[e];
-        to += stride;
     }
 }
 

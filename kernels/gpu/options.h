@@ -1,0 +1,49 @@
+/* What makes a score of a scaled product: softcap, bias, ALiBi; and which keys an element of the mask or the bias hides.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLATTN_GPU_OPTIONS_H
+#define CLATTN_GPU_OPTIONS_H
+
+#include "element.h"
+#include "heads.h"
+
+/* The options of one row. */
+typedef struct row_options {
+    const global uchar *mask;
+    const global void *bias;
+    i64 mask_at, bias_at; /* element of key 0 */
+    i64 position;
+    float slope;
+} row_options;
+
+INLINE float alibi_slope(const attention_params *p, const global float *slopes, i64 b, i64 h) {
+    if (p->alibi == ALIBI_GIVEN) return slopes[b * p->slopes_b + h * p->slopes_h];
+    return p->alibi == ALIBI_STANDARD ? exp2(alibi_exponent(h, p->heads_q)) : 0.0f;
+}
+
+INLINE bool mask_hides(const attention_params *p, const row_options *row, i64 j) {
+    return p->has_mask && (j >= p->mask_len || !row->mask[row->mask_at + j * p->mask.d]);
+}
+
+/* -infinity past its keys: those are masked. */
+INLINE float bias_of(const attention_params *p, const row_options *row, i64 j) {
+    return j < p->bias_len ? load_typed(row->bias, row->bias_at + j * p->bias.d, p->bias_dtype) : -INFINITY;
+}
+
+/* Whether an element of mask or bias hides key j. */
+INLINE bool is_hidden(const attention_params *p, const row_options *row, i64 j) {
+    return mask_hides(p, row, j) || (p->has_bias && bias_of(p, row, j) == -INFINITY);
+}
+
+/* The score of key j, of the product scaled already; where mask or bias hide it, *hidden is true and the score -infinity. */
+INLINE float modified_score(const attention_params *p, const row_options *row, float x, i64 j, bool *hidden) {
+    const float bias = p->has_bias ? bias_of(p, row, j) : 0.0f;
+    *hidden = mask_hides(p, row, j) || bias == -INFINITY;
+    if (p->softcap != 0.0f) x = p->softcap * tanh(x / p->softcap);
+    x += bias;
+    if (p->alibi) x -= row->slope * fabs((float)(j - row->position));
+    return *hidden ? -INFINITY : x;
+}
+
+#endif
