@@ -6,6 +6,7 @@
 #define CLATTN_CLI_COMMANDS_H
 
 int attend_main(int argc, char **argv);
+int merge_main(int argc, char **argv);
 int mha_main(int argc, char **argv);
 int project_main(int argc, char **argv);
 int rnn_main(int argc, char **argv);

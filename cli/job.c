@@ -11,101 +11,54 @@
 #include "cli/json.h"
 #include "cli/output.h"
 
-enum { ALIGNMENT = 64 };
-
 /* ---- files of the table ------------------------------------------------------------------------------------------ */
 
-static const char *path_of(const job *job, const cli_option *option) {
-    return option->axes != NULL ? job->options->paths[option->tensor] : NULL;
+const char *job_path(const job *job, const cli_option *option) {
+    if (option->axes == NULL) return NULL;
+    return *(const char *const *)((const char *)job->options + option->offset);
 }
 
-static bool is_json(const job *job, const cli_option *option) {
-    return option->offset == offsetof(job_options, json) && job->options->json != NULL;
+const char *job_axes(const job *job, const cli_option *option) {
+    return axes_list(option->axes, job->heads_q > 0);
 }
 
-/* The file that an option asks to be written, or NULL. */
-static const char *output_path(const job *job, const cli_option *option) {
-    if (is_json(job, option)) return strcmp(job->options->json, "-") != 0 ? job->options->json : NULL;
-    return option->output ? path_of(job, option) : NULL;
+int job_form(const job *job) {
+    return axes_form(job_axes(job, job->leader), job->inputs[job->leader->tensor].header.rank);
 }
 
-/* No output may be an input or another output. */
-static int check_paths(const job *job) {
-    const cli_command *command = job->command;
-    for (const cli_option *a = command->options; a->name != NULL; a++) {
-        const char *path = path_of(job, a), *written = output_path(job, a);
-        if (path != NULL && strcmp(path, "-") == 0)
-            return cli_fail(command->name, CLI_USAGE, "--%s wants a file: arrays are not read or written through pipes",
-                            a->name);
-        if (written == NULL) continue;
-        for (const cli_option *b = command->options; b->name != NULL; b++) {
-            const char *other = output_path(job, b) != NULL ? output_path(job, b) : path_of(job, b);
-            if (a == b || other == NULL || !output_same_file(written, other)) continue;
-            return cli_fail(command->name, CLI_USAGE, "--%s and --%s name the same file, %s", a->name, b->name, written);
-        }
-    }
-    return CLI_SUCCESS;
-}
+/* ---- outputs ----------------------------------------------------------------------------------------------------- */
 
-/* ---- inputs ------------------------------------------------------------------------------------------------------ */
-
-/* The form that the leader's rank chose, for an option that offers as many. */
-static int leading_form(const job *job) {
-    return axes_form(job->leader->axes, job->inputs[job->leader->tensor].header.rank);
-}
-
-static int make_tensor(job *job, const cli_option *option) {
-    const npy_header *header = &job->inputs[option->tensor].header;
-    const char *path = path_of(job, option), *name = job->command->name;
-    char shape[128], axes[256];
-    int64_t stride[NPY_MAX_RANK];
-    int rank, form = axes_form(option->axes, header->rank);
-    if (form < 0)
-        return cli_fail(name, CLI_USAGE, "--%s: %s has shape %s where %s is wanted", option->name, path,
-                        npy_shape_text(header->rank, header->shape, shape, sizeof shape),
-                        axes_text(option->axes, -1, axes, sizeof axes));
-    if (strchr(option->axes, '|') != NULL && form != leading_form(job))
-        return cli_fail(name, CLI_USAGE, "--%s: %s has shape %s where --%s makes it %s", option->name, path,
-                        npy_shape_text(header->rank, header->shape, shape, sizeof shape), job->leader->name,
-                        axes_text(option->axes, leading_form(job), axes, sizeof axes));
-    const char *word = axes_alternative(option->axes, form, &rank);
-    clattn_tensor *tensor = &job->tensors[option->tensor];
-    *tensor = clattn_tensor_bhld(CLATTN_F32, 1, 1, 1, 1);
-    npy_strides(header, stride);
-    for (int d = 0; d < rank; d++) {
-        tensor->size[axes_index(word[d])] = header->shape[d];
-        tensor->stride[axes_index(word[d])] = stride[d];
-    }
-    return CLI_SUCCESS;
-}
-
-static int load_input(job *job, const cli_option *option) {
-    char error[512];
-    const char *path = path_of(job, option), *name = job->command->name;
-    npy_array *array = &job->inputs[option->tensor];
-    npy_status status = npy_read(path, array, error, sizeof error);
-    if (status != NPY_OK)
-        return cli_fail(name, status == NPY_INVALID ? CLI_USAGE : CLI_FAILURE, "--%s: %s", option->name, error);
-    if (array->header.dtype != NPY_F4)
-        cli_note(name, "--%s: %s holds %s and is computed in float32", option->name, path, npy_dtype_name(array->header.dtype));
-    if (array->overflowed > 0)
-        cli_note(name, "--%s: %zu numbers of %s are too large for float32 and became infinite", option->name, array->overflowed,
-                 path);
-    return make_tensor(job, option);
-}
-
-int job_load(job *job) {
-    if (job->options->json != NULL && json_missing() != NULL)
-        return cli_fail(job->command->name, CLI_USAGE, "--json: %s", json_missing());
-    int exit_code = check_paths(job);
-    job->leader = job->command->options;
-    for (const cli_option *option = job->command->options; exit_code == CLI_SUCCESS && option->name != NULL; option++)
-        if (path_of(job, option) != NULL && !option->output) exit_code = load_input(job, option);
-    return exit_code;
+/* What an output's file holds. */
+static npy_dtype file_type(const job *job, const cli_option *option) {
+    return option->elements == CLI_SINGLE ? NPY_F4 : job->file_type;
 }
 
 void job_output(job *job, clattn_tensor_id id, int64_t batch, int64_t heads, int64_t len, int64_t dim) {
-    if (job->options->paths[id] != NULL) job->tensors[id] = clattn_tensor_bhld(CLATTN_F32, batch, heads, len, dim);
+    for (const cli_option *option = job->command->options; option->name != NULL; option++) {
+        if (!option->output || option->tensor != id || job_path(job, option) == NULL) continue;
+        npy_dtype type = option->elements == CLI_SINGLE ? NPY_F4 : job->type;
+        job->tensors[id] = clattn_tensor_bhld(npy_dtype_element(type), batch, heads, len, dim);
+    }
+}
+
+/* A tensor's memory; NULL: none yet. */
+static void *memory_of(const job *job, clattn_tensor_id id) {
+    return job->inputs[id].data != NULL ? job->inputs[id].data : job->outputs[id];
+}
+
+/* Memory for the tensors that have none. Their sizes were checked when the plan was made. */
+static int allocate_outputs(job *job) {
+    for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
+        const clattn_tensor *tensor = &job->tensors[id];
+        if (tensor->dtype == CLATTN_ABSENT || memory_of(job, (clattn_tensor_id)id) != NULL) continue;
+        const int64_t *size = tensor->size;
+        size_t bytes = (size_t)(size[0] * size[1] * size[2] * size[3]) * npy_dtype_size(npy_dtype_of(tensor->dtype));
+        job->outputs[id] = npy_allocate(bytes);
+        if (job->outputs[id] == NULL)
+            return cli_fail(job->command->name, CLI_FAILURE, "out of memory: %s takes %zu bytes",
+                            clattn_tensor_name((clattn_tensor_id)id), bytes);
+    }
+    return CLI_SUCCESS;
 }
 
 /* ---- texts of the library ---------------------------------------------------------------------------------------- */
@@ -144,33 +97,18 @@ int job_open(job *job) {
     return status == CLATTN_OK ? CLI_SUCCESS : cli_fail_status(job->command->name, status, error);
 }
 
-/* Memory for the outputs. Their sizes were checked when the plan was made. */
-static int allocate_outputs(job *job) {
-    for (const cli_option *option = job->command->options; option->name != NULL; option++) {
-        if (!option->output || path_of(job, option) == NULL) continue;
-        const int64_t *size = job->tensors[option->tensor].size;
-        size_t bytes = (size_t)(size[0] * size[1] * size[2] * size[3]) * sizeof(float);
-        job->outputs[option->tensor] = aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
-        if (job->outputs[option->tensor] == NULL)
-            return cli_fail(job->command->name, CLI_FAILURE, "out of memory: --%s takes %zu bytes", option->name, bytes);
-    }
-    return CLI_SUCCESS;
-}
-
 static double now_milliseconds(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return 1e3 * (double)time.tv_sec + 1e-6 * (double)time.tv_nsec;
 }
 
-static int run(job *job) {
+static int run_plan(job *job) {
     clattn_arg args[CLATTN_TENSOR_COUNT];
     size_t count = 0;
-    for (const cli_option *option = job->command->options; option->name != NULL; option++) {
-        if (path_of(job, option) == NULL) continue;
-        void *data = option->output ? job->outputs[option->tensor] : job->inputs[option->tensor].data;
-        args[count++] = (clattn_arg){option->tensor, data};
-    }
+    for (int id = 0; id < CLATTN_TENSOR_COUNT; id++)
+        if (job->tensors[id].dtype != CLATTN_ABSENT)
+            args[count++] = (clattn_arg){(clattn_tensor_id)id, memory_of(job, (clattn_tensor_id)id)};
     double start = now_milliseconds();
     clattn_status status = clattn_plan_run(job->plan, args, count);
     job->milliseconds = now_milliseconds() - start;
@@ -193,17 +131,17 @@ static int explain(const job *job) {
 static void write_tensor(const job *job, const cli_option *option, FILE *file) {
     int rank;
     int64_t shape[NPY_MAX_RANK] = {0};
-    const char *axes = axes_alternative(option->axes, leading_form(job), &rank);
-    for (int d = 0; d < rank; d++) shape[d] = job->tensors[option->tensor].size[axes_index(axes[d])];
-    npy_dtype dtype = option->tensor == CLATTN_TENSOR_LSE ? NPY_F4 : job->inputs[job->leader->tensor].header.dtype;
-    npy_write(file, dtype, rank, shape, job->outputs[option->tensor]);
+    const clattn_tensor *tensor = &job->tensors[option->tensor];
+    const char *axes = axes_alternative(job_axes(job, option), job_form(job), &rank);
+    for (int d = 0; d < rank; d++) shape[d] = tensor->size[axes_index(axes[d])] * (axes_merges(axes[d]) ? tensor->size[1] : 1);
+    npy_write(file, file_type(job, option), rank, shape, npy_dtype_of(tensor->dtype), memory_of(job, option->tensor));
 }
 
 #ifdef CLATTN_HAVE_CJSON
 static cJSON *shapes_json(const job *job) {
     cJSON *shapes = cJSON_CreateObject();
     for (const cli_option *option = job->command->options; option->name != NULL; option++) {
-        if (path_of(job, option) == NULL) continue;
+        if (job_path(job, option) == NULL) continue;
         cJSON *shape = cJSON_AddArrayToObject(shapes, option->name);
         for (int i = 0; i < 4; i++)
             cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)job->tensors[option->tensor].size[i]));
@@ -237,11 +175,11 @@ static cJSON *run_json(const job *job) {
 }
 #endif
 
-static int write_outputs(job *job) {
+int job_write(job *job) {
     output_set outputs = {0};
     for (const cli_option *option = job->command->options; option->name != NULL; option++) {
-        if (!option->output || path_of(job, option) == NULL) continue;
-        FILE *file = output_open(&outputs, path_of(job, option));
+        if (!option->output || job_path(job, option) == NULL) continue;
+        FILE *file = output_open(&outputs, job_path(job, option));
         if (file == NULL) return cli_fail(job->command->name, CLI_USAGE, "--%s: %s", option->name, outputs.error);
         write_tensor(job, option, file);
     }
@@ -253,13 +191,16 @@ static int write_outputs(job *job) {
     return cli_fail(job->command->name, CLI_FAILURE, "%s", outputs.error);
 }
 
-int job_finish(job *job, clattn_status status) {
+int job_run(job *job, clattn_status status) {
     int exit_code = status == CLATTN_OK ? CLI_SUCCESS : fail_status(job, status);
     if (exit_code == CLI_SUCCESS) exit_code = allocate_outputs(job);
     if (exit_code == CLI_SUCCESS && job->options->explain) exit_code = explain(job);
-    if (exit_code == CLI_SUCCESS) exit_code = run(job);
-    if (exit_code == CLI_SUCCESS) exit_code = write_outputs(job);
-    return exit_code;
+    return exit_code == CLI_SUCCESS ? run_plan(job) : exit_code;
+}
+
+int job_finish(job *job, clattn_status status) {
+    int exit_code = job_run(job, status);
+    return exit_code == CLI_SUCCESS ? job_write(job) : exit_code;
 }
 
 void job_close(job *job) {

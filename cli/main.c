@@ -18,6 +18,7 @@ static const struct {
     const char *summary;
 } commands[] = {
     {"attend", attend_main, "attention on NumPy files"},
+    {"merge", merge_main, "attention over all keys from attention over parts of them"},
     {"mha", mha_main, "the whole attention layer on NumPy files"},
     {"project", project_main, "its queries, keys and values alone"},
     {"rnn", rnn_main, "the recurrence on NumPy files"},

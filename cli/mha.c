@@ -53,8 +53,7 @@ static const cli_command mha_command = {
 };
 
 static int mha(job *job, const mha_options *options) {
-    int exit_code = attention_options_check(&mha_command, &options->attention);
-    if (exit_code == CLI_SUCCESS) exit_code = job_load(job);
+    int exit_code = job_load(job);
     if (exit_code != CLI_SUCCESS) return exit_code;
 
     clattn_tensor *tensors = job->tensors;
@@ -81,10 +80,8 @@ static int mha(job *job, const mha_options *options) {
     desc.heads_q = options->heads.value;
     desc.heads_kv = kv_heads(options);
     desc.residual = options->residual;
-    desc.options = attention_options_desc(&options->attention);
+    desc.options = attention_options_desc(job, &options->attention, x_kv.size[2]);
     const clattn_plan_options plan_options = attention_options_plan(&options->attention);
-    exit_code = job_open(job);
-    if (exit_code != CLI_SUCCESS) return exit_code;
     return job_finish(job, clattn_plan_create_mha(job->context, &desc, &plan_options, &job->plan));
 }
 
@@ -92,8 +89,9 @@ int mha_main(int argc, char **argv) {
     mha_options options = {0};
     int exit_code;
     if (cli_parse(&mha_command, argc, argv, &options, &exit_code) < 0) return exit_code;
-    job job = {.command = &mha_command, .options = &options.attention.job};
-    exit_code = mha(&job, &options);
+    job job = {.command = &mha_command, .options = &options.attention.job, .halves = true};
+    exit_code = attention_options_resolve(&mha_command, &options.attention);
+    if (exit_code == CLI_SUCCESS) exit_code = mha(&job, &options);
     job_close(&job);
     return exit_code;
 }
@@ -148,8 +146,6 @@ static int project(job *job, const mha_options *options) {
     desc.q = tensors[CLATTN_TENSOR_Q];
     desc.k = tensors[CLATTN_TENSOR_K];
     desc.v = tensors[CLATTN_TENSOR_V];
-    exit_code = job_open(job);
-    if (exit_code != CLI_SUCCESS) return exit_code;
     return job_finish(job, clattn_plan_create_project_qkv(job->context, &desc, NULL, &job->plan));
 }
 
@@ -180,7 +176,7 @@ int project_main(int argc, char **argv) {
     mha_options options = {0};
     int exit_code;
     if (cli_parse(&project_command, argc, argv, &options, &exit_code) < 0) return exit_code;
-    job job = {.command = &project_command, .options = &options.attention.job};
+    job job = {.command = &project_command, .options = &options.attention.job, .halves = true};
     exit_code = check_pairs(job.options->paths);
     if (exit_code == CLI_SUCCESS) exit_code = project(&job, &options);
     job_close(&job);

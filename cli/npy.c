@@ -3,7 +3,6 @@
 #include "cli/npy.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,54 +10,9 @@
 
 enum { CHUNK = 8192, ALIGNMENT = 64, MAX_ITEM = 8 };
 
-/* ---- element types ----------------------------------------------------------------------------------------------- */
-
-static float load_f4(const unsigned char *item) {
-    float value;
-    memcpy(&value, item, sizeof value);
-    return value;
-}
-
-static float load_f8(const unsigned char *item) {
-    double value;
-    memcpy(&value, item, sizeof value);
-    return (float)value;
-}
-
-static bool overflows_f8(const unsigned char *item) {
-    double value;
-    memcpy(&value, item, sizeof value);
-    return isfinite(value) && isinf((float)value);
-}
-
-static void store_f4(float value, unsigned char *item) {
-    memcpy(item, &value, sizeof value);
-}
-
-static void store_f8(float value, unsigned char *item) {
-    double wide = value;
-    memcpy(item, &wide, sizeof wide);
-}
-
-static const struct dtype {
-    const char *code; /* of the descr, after the byte order */
-    const char *name;
-    size_t size;
-    float (*load)(const unsigned char *item);
-    bool (*overflows)(const unsigned char *item); /* NULL: never */
-    void (*store)(float value, unsigned char *item);
-} dtypes[NPY_DTYPE_COUNT] = {
-    [NPY_F4] = {"f4", "float32", 4, load_f4, NULL, store_f4},
-    [NPY_F8] = {"f8", "float64", 8, load_f8, overflows_f8, store_f8},
-};
-
 static char native_order(void) {
     const uint16_t probe = 1;
     return *(const unsigned char *)&probe == 1 ? '<' : '>';
-}
-
-const char *npy_dtype_name(npy_dtype dtype) {
-    return dtypes[dtype].name;
 }
 
 const char *npy_shape_text(int rank, const int64_t *shape, char *text, size_t size) {
@@ -135,14 +89,15 @@ static npy_status take_descr(cursor *text, npy_header *header) {
     char descr[32];
     if (!take_string(text, descr, sizeof descr))
         return invalid(text, "its header gives a 'descr' that is no plain type: fields and records are not read here");
-    bool ordered = strchr("<>=", descr[0]) != NULL && descr[0] != '\0';
-    for (int i = 0; ordered && i < NPY_DTYPE_COUNT; i++) {
-        if (strcmp(descr + 1, dtypes[i].code) != 0) continue;
+    for (int i = 0; i < NPY_DTYPE_COUNT; i++) {
+        const char *orders = npy_dtype_size((npy_dtype)i) == 1 ? "|<>=" : "<>=";
+        if (strcmp(descr + (descr[0] != '\0'), npy_dtype_code((npy_dtype)i)) != 0 || strchr(orders, descr[0]) == NULL) continue;
         header->dtype = (npy_dtype)i;
-        header->swapped = descr[0] != '=' && descr[0] != native_order();
+        header->swapped = strchr("=|", descr[0]) == NULL && descr[0] != native_order() && npy_dtype_size((npy_dtype)i) > 1;
         return NPY_OK;
     }
-    return invalid(text, "it holds elements of type '%s', and only float32 and float64 ('f4', 'f8') are read here", descr);
+    return invalid(text, "it holds elements of type '%s'; read here are f2, f4, f8, b1, u1, i4, i8, and u2 for bfloat16",
+                   descr);
 }
 
 static npy_status take_order(cursor *text, npy_header *header) {
@@ -205,7 +160,7 @@ static npy_status take_dictionary(cursor *text, npy_header *header) {
 /* The file is exactly as long as the header says. Sizes of empty arrays are checked too: strides are made of them. */
 static npy_status check_length(const cursor *text, uint64_t file_size, npy_header *header) {
     char shape[128];
-    uint64_t item = dtypes[header->dtype].size, data = file_size - header->data_offset;
+    uint64_t item = npy_dtype_size(header->dtype), data = file_size - header->data_offset;
     uint64_t product = 1, count = 1;
     npy_shape_text(header->rank, header->shape, shape, sizeof shape);
     for (int i = 0; i < header->rank; i++) {
@@ -218,7 +173,7 @@ static npy_status check_length(const cursor *text, uint64_t file_size, npy_heade
     if (data != count * item)
         return invalid(text, "it %s: %llu bytes follow the header, and shape %s of %s takes %llu",
                        data < count * item ? "is truncated" : "goes on after its data", (unsigned long long)data, shape,
-                       dtypes[header->dtype].name, (unsigned long long)(count * item));
+                       npy_dtype_name(header->dtype), (unsigned long long)(count * item));
     if (count > SIZE_MAX / MAX_ITEM) return invalid(text, "its shape %s is larger than this machine's memory", shape);
     header->count = (size_t)count;
     return NPY_OK;
@@ -270,20 +225,14 @@ static void swap_items(unsigned char *items, size_t count, size_t size) {
 }
 
 static bool read_data(FILE *file, npy_array *array) {
-    unsigned char items[CHUNK * MAX_ITEM];
-    const struct dtype *dtype = &dtypes[array->header.dtype];
-    for (size_t done = 0; done < array->header.count;) {
-        size_t count = array->header.count - done < CHUNK ? array->header.count - done : CHUNK;
-        if (fread(items, dtype->size, count, file) != count) return false;
-        if (array->header.swapped) swap_items(items, count, dtype->size);
-        for (size_t i = 0; i < count; i++) {
-            const unsigned char *item = items + i * dtype->size;
-            array->data[done + i] = dtype->load(item);
-            if (dtype->overflows != NULL && dtype->overflows(item)) array->overflowed++;
-        }
-        done += count;
-    }
+    size_t item = npy_dtype_size(array->header.dtype);
+    if (fread(array->data, item, array->header.count, file) != array->header.count) return false;
+    if (array->header.swapped) swap_items(array->data, array->header.count, item);
     return true;
+}
+
+void *npy_allocate(size_t bytes) {
+    return bytes <= SIZE_MAX - ALIGNMENT ? aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT) : NULL;
 }
 
 static npy_status read_file(FILE *file, npy_array *array, char *error, size_t error_size) {
@@ -302,8 +251,8 @@ static npy_status read_file(FILE *file, npy_array *array, char *error, size_t er
     free(bytes);
     if (result != NPY_OK) return result;
 
-    size_t data_size = array->header.count * sizeof(float);
-    array->data = aligned_alloc(ALIGNMENT, (data_size + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
+    size_t data_size = array->header.count * npy_dtype_size(array->header.dtype);
+    array->data = npy_allocate(data_size);
     if (array->data == NULL) {
         snprintf(error, error_size, "out of memory for %zu bytes", data_size);
         return NPY_FAILURE;
@@ -335,10 +284,54 @@ void npy_free(npy_array *array) {
     *array = (npy_array){0};
 }
 
-void npy_write(FILE *file, npy_dtype dtype, int rank, const int64_t *shape, const float *data) {
+/* ---- elements in memory ------------------------------------------------------------------------------------------ */
+
+static void replace_data(npy_array *array, void *data) {
+    free(array->data);
+    array->data = data;
+}
+
+bool npy_pack(npy_array *array) {
+    npy_header *header = &array->header;
+    int64_t stride[NPY_MAX_RANK], index[NPY_MAX_RANK] = {0};
+    size_t item = npy_dtype_size(header->dtype), at = 0;
+    if (!header->fortran) return true;
+    char *packed = npy_allocate(header->count * item);
+    if (packed == NULL) return false;
+    npy_strides(header, stride);
+    for (size_t n = 0; n < header->count; n++) {
+        memcpy(packed + n * item, (const char *)array->data + at * item, item);
+        for (int d = header->rank - 1; d >= 0; d--) {
+            at += (size_t)stride[d];
+            if (++index[d] < header->shape[d]) break;
+            at -= (size_t)(stride[d] * header->shape[d]);
+            index[d] = 0;
+        }
+    }
+    replace_data(array, packed);
+    header->fortran = false;
+    return true;
+}
+
+bool npy_retype(npy_array *array, npy_dtype dtype, size_t *overflowed) {
+    npy_header *header = &array->header;
+    *overflowed = 0;
+    if (dtype == header->dtype) return true;
+    void *data = npy_allocate(header->count * npy_dtype_size(dtype));
+    if (data == NULL) return false;
+    *overflowed = npy_convert(dtype, data, header->dtype, array->data, header->count);
+    replace_data(array, data);
+    header->dtype = dtype;
+    return true;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+void npy_write(FILE *file, npy_dtype to, int rank, const int64_t *shape, npy_dtype from, const void *data) {
     char header[256], shape_text[128];
-    int length = snprintf(header, sizeof header, "{'descr': '%c%s', 'fortran_order': False, 'shape': %s, }", native_order(),
-                          dtypes[dtype].code, npy_shape_text(rank, shape, shape_text, sizeof shape_text));
+    char order = npy_dtype_size(to) == 1 ? '|' : native_order();
+    int length = snprintf(header, sizeof header, "{'descr': '%c%s', 'fortran_order': False, 'shape': %s, }", order,
+                          npy_dtype_code(to), npy_shape_text(rank, shape, shape_text, sizeof shape_text));
     int padded = (10 + length + 1 + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT - 10;
     fwrite("\x93NUMPY\x01\x00", 1, 8, file);
     fputc(padded & 0xff, file);
@@ -350,8 +343,8 @@ void npy_write(FILE *file, npy_dtype dtype, int rank, const int64_t *shape, cons
     for (int i = 0; i < rank; i++) count *= (size_t)shape[i];
     for (size_t done = 0; done < count && !ferror(file);) {
         size_t chunk = count - done < CHUNK ? count - done : CHUNK;
-        for (size_t i = 0; i < chunk; i++) dtypes[dtype].store(data[done + i], items + i * dtypes[dtype].size);
-        fwrite(items, dtypes[dtype].size, chunk, file);
+        npy_convert(to, items, from, (const char *)data + done * npy_dtype_size(from), chunk);
+        fwrite(items, npy_dtype_size(to), chunk, file);
         done += chunk;
     }
 }

@@ -4,8 +4,7 @@
  *
  * Format: "numpy.lib.format" in NumPy's documentation, versions 1.0, 2.0 and 3.0. Read strictly: a file is accepted when every
  * byte of it is accounted for, so a truncated file, trailing bytes and a header that says more than it should are refused. No
- * more memory is taken than the file's own size justifies. Numbers in other formats than float are converted when read; the
- * table in npy.c has a line for each.
+ * more memory is taken than the file's own size justifies.
  */
 #ifndef CLATTN_CLI_NPY_H
 #define CLATTN_CLI_NPY_H
@@ -15,9 +14,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { NPY_MAX_RANK = 4, NPY_MAX_HEADER = 65536 /* bytes before the data */ };
+#include "cli/elements.h"
 
-typedef enum npy_dtype { NPY_F4, NPY_F8, NPY_DTYPE_COUNT } npy_dtype;
+enum { NPY_MAX_RANK = 4, NPY_MAX_HEADER = 65536 /* bytes before the data */ };
 
 typedef enum npy_status {
     NPY_OK,
@@ -37,12 +36,9 @@ typedef struct npy_header {
 
 typedef struct npy_array {
     npy_header header;
-    float *data;       /* in the file's order; aligned to 64 */
-    size_t overflowed; /* finite numbers that became infinite as float */
+    void *data; /* the elements in this machine's byte order, in the file's order of indices; aligned to 64 */
 } npy_array;
 
-/* "float32", "float64" */
-const char *npy_dtype_name(npy_dtype dtype);
 /* "(2, 3)", as Python writes a shape; returns text. */
 const char *npy_shape_text(int rank, const int64_t *shape, char *text, size_t size);
 
@@ -55,10 +51,17 @@ npy_status npy_parse_header(const unsigned char *bytes, size_t size, uint64_t fi
 npy_status npy_read(const char *path, npy_array *array, char *error, size_t error_size);
 /* A zeroed array is accepted. */
 void npy_free(npy_array *array);
-/* In elements of `data`, for each dimension. */
+/* In elements, for each dimension. */
 void npy_strides(const npy_header *header, int64_t stride[NPY_MAX_RANK]);
+/* Rearrange the elements so that the last index runs fastest. False: out of memory, and nothing has changed. */
+bool npy_pack(npy_array *array);
+/* The elements as a type of float; *overflowed is how many finite numbers became infinite. False: out of memory. */
+bool npy_retype(npy_array *array, npy_dtype dtype, size_t *overflowed);
+/* Memory for elements, aligned as npy_array's; NULL when there is none. */
+void *npy_allocate(size_t bytes);
 
-/* Write packed elements, last index fastest, as version 1.0. What goes wrong shows in ferror(file). */
-void npy_write(FILE *file, npy_dtype dtype, int rank, const int64_t *shape, const float *data);
+/* Write packed elements of the type `from`, last index fastest, as version 1.0 with elements of the type `to`. What goes wrong
+ * shows in ferror(file). */
+void npy_write(FILE *file, npy_dtype to, int rank, const int64_t *shape, npy_dtype from, const void *data);
 
 #endif

@@ -36,6 +36,15 @@ typedef enum cli_kind {
     CLI_ALIGN,    /* cli_align: top-left, bottom-right, past or an integer */
 } cli_kind;
 
+/* What a .npy file holds, as far as the command may choose. */
+typedef enum cli_elements {
+    CLI_LIKE_LEADER, /* floats of the type of the command's first file */
+    CLI_SINGLE,      /* floats, computed and written in float32 */
+    CLI_BIAS,        /* numbers, computed in the one or the other */
+    CLI_BOOLEANS,
+    CLI_COUNTS, /* integers */
+} cli_elements;
+
 enum { CLI_MAX_OPTIONS = 64, CLI_MAX_INTEGERS = 32 };
 
 typedef struct cli_integer {
@@ -70,6 +79,9 @@ typedef struct cli_option {
     clattn_tensor_id tensor;  /* a .npy file of this tensor: see job.h */
     const char *axes;         /* NULL: no tensor */
     bool output;              /* written, not read */
+    bool packed;              /* its view has to be packed */
+    bool list;                /* "A.npy,B.npy": parts, one behind another along the first dimension of the tensor */
+    cli_elements elements;
 } cli_option;
 
 typedef struct cli_command {

@@ -85,8 +85,6 @@ static int recur(job *job, const recurrence_options *options, clattn_cell cell) 
     desc.forget_bias = options->forget_bias.value;
     clattn_plan_options plan_options = CLATTN_PLAN_OPTIONS_INIT;
     plan_options.recurrence = (clattn_recurrence_form)options->algorithm.value;
-    exit_code = job_open(job);
-    if (exit_code != CLI_SUCCESS) return exit_code;
     return job_finish(job, clattn_plan_create_recurrence(job->context, &desc, &plan_options, &job->plan));
 }
 

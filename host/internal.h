@@ -301,6 +301,10 @@ typedef struct clattn__operand {
     clattn__place place;
 } clattn__operand;
 
+static inline bool clattn__same_place(const clattn__operand *a, const clattn__operand *b) {
+    return a->place.where == b->place.where && a->place.tensor == b->place.tensor && a->place.offset == b->place.offset;
+}
+
 /* The operand of a tensor of the plan, absent if the plan has none. */
 clattn__operand clattn__plan_operand(const clattn_plan *, clattn_tensor_id);
 /* A packed operand in newly reserved workspace. */

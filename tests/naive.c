@@ -7,13 +7,9 @@
 
 #include "support.h"
 
-static int64_t count_live(const naive_attention_args *a, int64_t i) {
-    if (!a->causal) return a->len_kv;
-    if (a->offset >= a->len_kv) return a->len_kv;
-    if (a->offset < -a->len_q) return 0;
-    int64_t live = i + a->offset + 1;
-    return live < 0 ? 0 : live > a->len_kv ? a->len_kv : live;
-}
+typedef naive_attention_args args;
+
+#define T(name) (&a->tensors[CLATTN_TENSOR_##name])
 
 static float dot(const float *a, const float *b, int64_t n) {
     float sum = 0;
@@ -21,32 +17,242 @@ static float dot(const float *a, const float *b, int64_t n) {
     return sum;
 }
 
-/* weights = softmax(scores) over the first `live` of `len`; returns the log-sum-exp */
-static float naive_softmax(const float *scores, int64_t live, int64_t len, float *weights) {
-    float row_max = -INFINITY, row_sum = 0;
-    for (int64_t j = 0; j < live; j++) row_max = fmaxf(row_max, scores[j]);
-    memset(weights, 0, (size_t)len * sizeof *weights);
-    if (row_max == -INFINITY) row_max = 0;
-    for (int64_t j = 0; j < live; j++) row_sum += weights[j] = expf(scores[j] - row_max);
-    for (int64_t j = 0; j < live; j++) weights[j] = row_sum == 0 ? 0 : weights[j] / row_sum;
-    return row_max + logf(row_sum);
+/* As the arithmetic has it. */
+static double rounded(const args *a, double x) { return T(Q)->dtype == CLATTN_F64 ? x : (float)x; }
+
+static double *at(const naive_tensor *t, int64_t b, int64_t h, int64_t l) {
+    return t->data + ((b * t->size[1] + h) * t->size[2] + l) * t->size[3];
 }
 
-void naive_attention(const naive_attention_args *a) {
-    for (int64_t row = 0; row < a->batch * a->heads_q * a->len_q; row++) {
-        const int64_t i = row % a->len_q, h = row / a->len_q % a->heads_q, b = row / a->len_q / a->heads_q;
-        const int64_t head_kv = b * a->heads_kv + h * a->heads_kv / a->heads_q;
-        const float *k = a->k + head_kv * a->len_kv * a->head_dim, *v = a->v + head_kv * a->len_kv * a->value_dim;
-        float *scores = a->scores + row * a->len_kv, *weights = a->weights + row * a->len_kv, *out = a->out + row * a->value_dim;
-        for (int64_t j = 0; j < a->len_kv; j++) {
-            scores[j] = a->scale * dot(a->q + row * a->head_dim, k + j * a->head_dim, a->head_dim);
+/* The row of a tensor that broadcasts. */
+static const double *spread(const naive_tensor *t, int64_t b, int64_t h, int64_t l) {
+    return at(t, t->size[0] == 1 ? 0 : b, t->size[1] == 1 ? 0 : h, t->size[2] == 1 ? 0 : l);
+}
+
+/* ---- members of the batch ------------------------------------------------------------------------------------------- */
+
+int64_t naive_members(const args *a) { return T(Q_OFFSETS)->data ? T(Q_OFFSETS)->size[3] - 1 : T(Q)->size[0]; }
+
+naive_member naive_member_of(const args *a, int64_t number) {
+    naive_member m = {number, number, 0, T(Q)->size[2], 0, 0, T(K)->size[2]};
+    if (T(Q_OFFSETS)->data) {
+        const double *q = T(Q_OFFSETS)->data + number, *kv = T(KV_OFFSETS)->data + number;
+        m = (naive_member){0, number, (int64_t)q[0], (int64_t)(q[1] - q[0]), (int64_t)kv[0], 0, (int64_t)(kv[1] - kv[0])};
+    }
+    if (T(PAST_K)->data) m.past = T(PAST_K)->size[2];
+    if (T(PAST_LENGTHS)->data) m.past = (int64_t)T(PAST_LENGTHS)->data[number];
+    m.len_kv += m.past;
+    if (T(KV_LENGTHS)->data) m.len_kv = (int64_t)T(KV_LENGTHS)->data[number];
+    return m;
+}
+
+static int64_t position_of(const args *a, const naive_member *m, int64_t i) {
+    const clattn_attention_options *o = a->options;
+    int64_t given = o->align == CLATTN_ALIGN_PAST ? o->past_len : o->offset;
+    if (o->align == CLATTN_ALIGN_PAST && (T(PAST_K)->data || T(PAST_LENGTHS)->data)) given = m->past;
+    return i + naive_offset(o->align, m->len_q, m->len_kv, given);
+}
+
+bool naive_live(const args *a, const naive_member *m, int64_t h, int64_t i, int64_t j) {
+    const clattn_attention_options *o = a->options;
+    const int64_t ahead = j - position_of(a, m, i);
+    if (j >= m->len_kv || (o->causal && ahead > 0)) return false;
+    if (o->has_window && o->window_left != -1 && -ahead > o->window_left) return false;
+    if (o->has_window && o->window_right != -1 && ahead > o->window_right) return false;
+    if (T(MASK)->data && (j >= T(MASK)->size[3] || spread(T(MASK), m->b, h, i)[j] == 0)) return false;
+    return !T(BIAS)->data || (j < T(BIAS)->size[3] && spread(T(BIAS), m->b, h, i)[j] != -INFINITY);
+}
+
+/* ---- queries and keys --------------------------------------------------------------------------------------------------- */
+
+/* Row l of x, rotated as at `position`, as it is stored. */
+static void turn(const args *a, const naive_member *m, const double *x, int64_t dim, int64_t position, double *y) {
+    memcpy(y, x, (size_t)dim * sizeof *y);
+    const int64_t pairs = a->rotary ? T(ROTARY_COS)->size[3] : 0;
+    for (int64_t t = 0; t < pairs; t++) {
+        const int64_t first = a->rotary == CLATTN_ROTARY_HALF ? t : 2 * t, second = a->rotary == CLATTN_ROTARY_HALF ? t + pairs : 2 * t + 1;
+        const double c = spread(T(ROTARY_COS), m->b, 0, 0)[position * pairs + t], s = spread(T(ROTARY_SIN), m->b, 0, 0)[position * pairs + t];
+        y[first] = rounded(a, rounded(a, x[first] * c) - rounded(a, x[second] * s));
+        y[second] = rounded(a, rounded(a, x[first] * s) + rounded(a, x[second] * c));
+    }
+    for (int64_t d = 0; d < 2 * pairs; d++) y[d] = clattn__round(T(Q)->dtype, y[d]);
+}
+
+/* All keys, or all values, of a member's head; written to present on the way. */
+static double *gather(const args *a, const naive_member *m, bool values, int64_t g) {
+    const naive_tensor *fresh = values ? T(V) : T(K), *past = values ? T(PAST_V) : T(PAST_K);
+    const naive_tensor *present = values ? T(PRESENT_V) : T(PRESENT_K);
+    const int64_t dim = fresh->size[3];
+    double *rows = test_alloc((size_t)(m->len_kv * dim), sizeof *rows);
+    for (int64_t j = 0; j < m->len_kv; j++) {
+        double *row = rows + j * dim;
+        if (j < m->past) {
+            memcpy(row, at(past->data ? past : present, m->b, g, j), (size_t)dim * sizeof *row);
+        } else if (values) {
+            memcpy(row, at(fresh, m->b, g, m->kv_first + j - m->past), (size_t)dim * sizeof *row);
+        } else {
+            turn(a, m, at(fresh, m->b, g, m->kv_first + j - m->past), dim, j + (T(PAST_K)->data || T(PAST_LENGTHS)->data ? 0 : a->options->past_len), row);
         }
-        const int64_t live = count_live(a, i);
-        a->lse[row] = naive_softmax(scores, live, a->len_kv, weights);
-        for (int64_t d = 0; d < a->value_dim; d++) {
-            out[d] = 0;
-            for (int64_t j = 0; j < live; j++) out[d] += weights[j] * v[j * a->value_dim + d];
+        if (present->data) memcpy(at(present, m->b, g, j), row, (size_t)dim * sizeof *row);
+    }
+    return rows;
+}
+
+/* ---- a row ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct row_ {
+    int64_t h, g, i;
+    double *q, *k, *v;
+    double *score, *terms, *weight; /* terms: how large what a score is the sum of */
+} row_;
+
+static double slope_of(const args *a, const naive_member *m, int64_t h) {
+    if (T(ALIBI_SLOPES)->data) return spread(T(ALIBI_SLOPES), m->number, h, 0)[0];
+    if (!a->options->alibi) return 0;
+    int64_t power = 1;
+    while (power <= T(Q)->size[1] / 2) power *= 2;
+    return h < power ? pow(pow(2, -8.0 / (double)power), (double)(h + 1)) : pow(pow(2, -4.0 / (double)power), (double)(2 * (h - power) + 1));
+}
+
+/* Of any key that there is memory for. */
+static double raw_score(const args *a, const double *q, const double *k, double *terms) {
+    const double scale = rounded(a, a->options->scale);
+    double sum = 0;
+    *terms = 0;
+    for (int64_t d = 0; d < T(Q)->size[3]; d++) {
+        sum = rounded(a, sum + rounded(a, q[d] * k[d]));
+        *terms += fabs(q[d] * k[d]);
+    }
+    *terms *= fabs(scale);
+    return rounded(a, scale * sum);
+}
+
+static double capped(const args *a, double raw, double *terms) {
+    const double cap = rounded(a, a->options->softcap);
+    if (cap == 0) return raw;
+    const double t = rounded(a, tanh(rounded(a, raw / cap)));
+    *terms = *terms * (1 - t * t) + fabs(cap * t);
+    return rounded(a, cap * t);
+}
+
+static double biased(const args *a, const naive_member *m, const row_ *r, int64_t j, double score, double *terms) {
+    if (T(BIAS)->data && j < T(BIAS)->size[3]) {
+        const double bias = spread(T(BIAS), m->b, r->h, r->i)[j];
+        score = rounded(a, score + bias);
+        *terms += fabs(bias);
+    }
+    const double slope = rounded(a, slope_of(a, m, r->h));
+    if (slope != 0) {
+        const double distance = rounded(a, slope * rounded(a, fabs((double)(j - position_of(a, m, r->i)))));
+        score = rounded(a, score - distance);
+        *terms += fabs(distance);
+    }
+    return score;
+}
+
+static void store(const naive_tensor *t, double *to, double value) { *to = clattn__round(t->dtype, value); }
+
+/* All keys that there is memory for; those past the member's only for the matrix of scores. */
+static void compute_scores(const args *a, const naive_member *m, const row_ *r) {
+    const clattn_scores_form form = a->options->scores_form;
+    double *shown = at(T(SCORES), m->b, r->h, r->i), *magnitude = a->magnitude[CLATTN_TENSOR_SCORES] + (shown - T(SCORES)->data);
+    const int64_t keys = T(Q_OFFSETS)->data ? m->len_kv : T(SCORES)->size[3];
+    const naive_tensor *padding = T(PAST_LENGTHS)->data ? T(PRESENT_K) : T(K);
+    for (int64_t j = 0; j < keys; j++) {
+        double terms, form_terms, shows;
+        const double *k = j < m->len_kv ? r->k + j * T(K)->size[3] : at(padding, m->b, r->g, j);
+        double score = shows = raw_score(a, r->q, k, &terms);
+        form_terms = terms;
+        score = capped(a, score, &terms);
+        if (form == CLATTN_SCORES_SOFTCAP) shows = score, form_terms = terms;
+        score = biased(a, m, r, j, score, &terms);
+        if (!naive_live(a, m, r->h, r->i, j)) score = -INFINITY;
+        if (form == CLATTN_SCORES_BIAS) shows = score, form_terms = terms;
+        /* A bias that swallows all else is exact. */
+        if (j < m->len_kv) r->score[j] = score, r->terms[j] = terms > 1e30 ? 0 : terms;
+        if (T(Q_OFFSETS)->data) continue;
+        store(T(SCORES), &shown[j], shows);
+        magnitude[j] = form_terms;
+    }
+}
+
+/* r->weight = softmax(r->score); returns the log-sum-exp */
+static double softmax(const args *a, const naive_member *m, const row_ *r) {
+    const double sink = T(SINKS)->data ? spread(T(SINKS), m->number, r->h, 0)[0] : -INFINITY;
+    double row_max = sink, row_sum = 0;
+    for (int64_t j = 0; j < m->len_kv; j++) {
+        if (naive_live(a, m, r->h, r->i, j)) row_max = fmax(row_max, r->score[j]);
+    }
+    if (row_max == -INFINITY) row_max = 0;
+    for (int64_t j = 0; j < m->len_kv; j++) {
+        const bool live = naive_live(a, m, r->h, r->i, j);
+        r->weight[j] = live ? rounded(a, exp(rounded(a, r->score[j] - row_max))) : 0;
+        row_sum = rounded(a, row_sum + r->weight[j]);
+    }
+    if (sink != -INFINITY) row_sum = rounded(a, row_sum + rounded(a, exp(rounded(a, sink - row_max))));
+    for (int64_t j = 0; j < m->len_kv; j++) {
+        if (row_sum != 0 && naive_live(a, m, r->h, r->i, j)) r->weight[j] = rounded(a, r->weight[j] / row_sum);
+    }
+    return rounded(a, row_max + rounded(a, log(row_sum)));
+}
+
+static void weigh_values(const args *a, const naive_member *m, const row_ *r, double *out, double *magnitude) {
+    const int64_t dim = T(V)->size[3];
+    for (int64_t d = 0; d < dim; d++) {
+        double sum = 0;
+        for (int64_t j = 0; j < m->len_kv; j++) {
+            if (naive_live(a, m, r->h, r->i, j)) sum = rounded(a, sum + rounded(a, r->weight[j] * r->v[j * dim + d]));
         }
+        store(T(OUT), &out[d], sum);
+        magnitude[d] = 0;
+        for (int64_t j = 0; j < m->len_kv; j++) {
+            const double score = fmax(r->terms[j] > 0 ? fabs(r->score[j]) : 0, r->terms[j] / 4), value = r->v[j * dim + d];
+            if (r->weight[j] > 0) magnitude[d] += r->weight[j] * (fabs(value) + score * fabs(value - sum));
+        }
+    }
+}
+
+static void attend_row(const args *a, const naive_member *m, const row_ *r) {
+    const bool cached = T(PAST_K)->data || T(PAST_LENGTHS)->data;
+    turn(a, m, at(T(Q), m->b, r->h, m->q_first + r->i), T(Q)->size[3], r->i + (cached ? m->past : a->options->past_len), r->q);
+    compute_scores(a, m, r);
+    const double lse = softmax(a, m, r);
+    double *out = at(T(OUT), m->b, r->h, m->q_first + r->i), *row_lse = at(T(LSE), m->b, r->h, m->q_first + r->i);
+    weigh_values(a, m, r, out, a->magnitude[CLATTN_TENSOR_OUT] + (out - T(OUT)->data));
+    store(T(LSE), row_lse, lse);
+    double largest = 0, moves = 1;
+    for (int64_t j = 0; j < m->len_kv; j++) {
+        const double score = fmax(r->terms[j] > 0 ? fabs(r->score[j]) : 0, r->terms[j] / 4);
+        if (r->weight[j] > 0) largest = fmax(largest, score), moves += r->weight[j] * score;
+    }
+    a->magnitude[CLATTN_TENSOR_LSE][row_lse - T(LSE)->data] = isfinite(lse) ? fmax(fabs(lse), moves) : moves;
+    if (T(Q_OFFSETS)->data) return;
+    double *weights = at(T(WEIGHTS), m->b, r->h, r->i), *magnitude = a->magnitude[CLATTN_TENSOR_WEIGHTS] + (weights - T(WEIGHTS)->data);
+    for (int64_t j = 0; j < T(WEIGHTS)->size[3]; j++) {
+        const double weight = j < m->len_kv ? r->weight[j] : 0;
+        store(T(WEIGHTS), &weights[j], weight);
+        magnitude[j] = weight * (1 + (1 - weight) * largest);
+    }
+}
+
+void naive_attention(const args *a) {
+    const int64_t heads_q = T(Q)->size[1], heads_kv = T(K)->size[1];
+    for (int64_t number = 0; number < naive_members(a); number++) {
+        const naive_member m = naive_member_of(a, number);
+        row_ r = {.q = test_alloc((size_t)T(Q)->size[3], sizeof *r.q), .score = test_alloc(3 * (size_t)m.len_kv, sizeof *r.score)};
+        r.terms = r.score + m.len_kv;
+        r.weight = r.terms + m.len_kv;
+        for (r.g = 0; r.g < heads_kv; r.g++) {
+            r.k = gather(a, &m, false, r.g);
+            r.v = gather(a, &m, true, r.g);
+            for (r.h = r.g * (heads_q / heads_kv); r.h < (r.g + 1) * (heads_q / heads_kv); r.h++) {
+                for (r.i = 0; r.i < m.len_q; r.i++) attend_row(a, &m, &r);
+            }
+            free(r.v);
+            free(r.k);
+        }
+        free(r.score);
+        free(r.q);
     }
 }
 

@@ -57,10 +57,12 @@ int64_t rng_below(rng *r, int64_t limit) { return (int64_t)(rng_next(r) % (uint6
 
 static double rng_unit(rng *r) { return ((double)(rng_next(r) >> 11) + 0.5) * 0x1p-53; }
 
-float rng_normal(rng *r) {
+double rng_fine(rng *r) {
     double radius = sqrt(-2 * log(rng_unit(r)));
-    return (float)(radius * cos(6.283185307179586 * rng_unit(r)));
+    return radius * cos(6.283185307179586 * rng_unit(r));
 }
+
+float rng_normal(rng *r) { return (float)rng_fine(r); }
 
 float *rng_floats(rng *r, int64_t count, float amplitude) {
     float *floats = test_alloc((size_t)count, sizeof *floats);
@@ -72,6 +74,20 @@ float *absolute(const float *from, int64_t count) {
     if (!from) return NULL;
     float *to = test_alloc((size_t)count, sizeof *to);
     for (int64_t n = 0; n < count; n++) to[n] = fabsf(from[n]);
+    return to;
+}
+
+double *widened(const float *from, int64_t count) {
+    if (!from) return NULL;
+    double *to = test_alloc((size_t)count, sizeof *to);
+    for (int64_t n = 0; n < count; n++) to[n] = from[n];
+    return to;
+}
+
+float *narrowed(const double *from, int64_t count) {
+    if (!from) return NULL;
+    float *to = test_alloc((size_t)count, sizeof *to);
+    for (int64_t n = 0; n < count; n++) to[n] = (float)from[n];
     return to;
 }
 
@@ -116,6 +132,15 @@ clattn_tensor layout_view(layout l, int64_t batch, int64_t heads, int64_t len, i
     return (clattn_tensor){0};
 }
 
+clattn_tensor layout_of(layout l, clattn_tensor packed) {
+    clattn_tensor view = layout_view(l, packed.size[0], packed.size[1], packed.size[2], packed.size[3]);
+    view.dtype = packed.dtype;
+    for (int d = 0; d < 4 && l != LAYOUT_BHLD; d++) {
+        if (view.size[d] == 1) view.stride[d] = d % 2 ? -7 : INT64_MAX;
+    }
+    return view;
+}
+
 clattn_tensor layout_broadcast(int64_t batch, int64_t heads, int64_t len, int64_t dim) {
     clattn_tensor view = clattn_tensor_bhld(CLATTN_F32, batch, heads, len, dim);
     view.stride[0] = view.stride[1] = 0;
@@ -123,9 +148,11 @@ clattn_tensor layout_broadcast(int64_t batch, int64_t heads, int64_t len, int64_
 }
 
 static int64_t view_offset(const clattn_tensor *v, int64_t n) {
-    int64_t d = n % v->size[3], l = n / v->size[3] % v->size[2];
-    int64_t h = n / v->size[3] / v->size[2] % v->size[1], b = n / v->size[3] / v->size[2] / v->size[1];
-    return b * v->stride[0] + h * v->stride[1] + l * v->stride[2] + d * v->stride[3];
+    int64_t offset = 0;
+    for (int d = 3; d >= 0; n /= v->size[d--]) {
+        if (v->size[d] > 1) offset += n % v->size[d] * v->stride[d];
+    }
+    return offset;
 }
 
 void view_scatter(const clattn_tensor *view, float *data, const float *packed) {
@@ -151,54 +178,81 @@ enum { MARGIN = 77 };
 enum { MARGIN = 77 };
 #endif
 
-static float float_of_bits(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+/* What an element holds that nobody wrote: a NaN that can be told from a computed one. */
+static void fill(clattn_dtype dtype, void *memory, int64_t index, bool is_output) {
+    switch (dtype) {
+    case CLATTN_F32: ((uint32_t *)memory)[index] = is_output ? 0x7fc0deadu : 0x7fc0beefu; break;
+    case CLATTN_F16: ((uint16_t *)memory)[index] = is_output ? 0x7ead : 0x7eef; break;
+    case CLATTN_BF16: ((uint16_t *)memory)[index] = is_output ? 0x7fed : 0x7fef; break;
+    case CLATTN_F64: ((uint64_t *)memory)[index] = is_output ? 0x7ff80000dead0000u : 0x7ff80000beef0000u; break;
+    case CLATTN_BOOL: ((uint8_t *)memory)[index] = 0xa5; break;
+    case CLATTN_I32: ((int32_t *)memory)[index] = -0x5a5a5a5b; break;
+    case CLATTN_I64: ((int64_t *)memory)[index] = -0x5a5a5a5a5a5a5a5b; break;
+    case CLATTN_ABSENT: break;
+    }
 }
 
+static size_t bytes_of(const guarded *g) { return g->elements * clattn__dtype_size(g->view.dtype); }
+
 static guarded guarded_make(clattn_tensor view, bool is_output) {
-    size_t span = clattn__tensor_span(&view) / sizeof(float);
-    guarded g = {.view = view, .is_output = is_output, .floats = span + 2 * MARGIN};
-    g.base = test_alloc(g.floats, sizeof(float));
-    g.before = test_alloc(g.floats, sizeof(float));
-    g.data = g.base + MARGIN;
-    for (size_t n = 0; n < g.floats; n++) g.base[n] = float_of_bits(0x7fc0beefu);
+    const size_t size = clattn__dtype_size(view.dtype), span = clattn__tensor_span(&view) / size;
+    guarded g = {.view = view, .is_output = is_output, .elements = span + 2 * MARGIN};
+    g.base = test_alloc(g.elements, size);
+    g.before = test_alloc(g.elements, size);
+    g.data = g.base + MARGIN * size;
+    for (size_t n = 0; n < g.elements; n++) fill(view.dtype, g.base, (int64_t)n, false);
+    return g;
+}
+
+guarded guarded_values(clattn_tensor view, const double *packed, bool is_output) {
+    guarded g = guarded_make(view, is_output);
+    const int64_t count = clattn__tensor_elements(&view);
+    for (int64_t n = 0; n < count; n++) clattn__store(view.dtype, g.data, view_offset(&view, n), packed[n]);
+    memcpy(g.before, g.base, bytes_of(&g));
     return g;
 }
 
 guarded guarded_input(clattn_tensor view, const float *packed) {
-    guarded g = guarded_make(view, false);
-    view_scatter(&view, g.data, packed);
-    memcpy(g.before, g.base, g.floats * sizeof(float));
+    double *values = widened(packed, clattn__tensor_elements(&view));
+    guarded g = guarded_values(view, values, false);
+    free(values);
     return g;
 }
 
 guarded guarded_output(clattn_tensor view) {
     guarded g = guarded_make(view, true);
-    for (int64_t n = 0; n < clattn__tensor_elements(&view); n++) g.data[view_offset(&view, n)] = float_of_bits(0x7fc0dead);
-    memcpy(g.before, g.base, g.floats * sizeof(float));
+    for (int64_t n = 0; n < clattn__tensor_elements(&view); n++) fill(view.dtype, g.data, view_offset(&view, n), true);
+    memcpy(g.before, g.base, bytes_of(&g));
     return g;
 }
 
-bool guarded_untouched(const guarded *g) { return memcmp(g->base, g->before, g->floats * sizeof(float)) == 0; }
+bool guarded_untouched(const guarded *g) { return memcmp(g->base, g->before, bytes_of(g)) == 0; }
 
 bool guarded_intact(const guarded *g) {
     if (!g->is_output) return guarded_untouched(g);
-    float *rest = test_alloc(g->floats, sizeof(float));
-    memcpy(rest, g->base, g->floats * sizeof(float));
+    const size_t size = clattn__dtype_size(g->view.dtype);
+    unsigned char *rest = test_alloc(g->elements, size);
+    memcpy(rest, g->base, bytes_of(g));
     for (int64_t n = 0; n < clattn__tensor_elements(&g->view); n++) {
-        int64_t offset = view_offset(&g->view, n);
-        rest[MARGIN + offset] = g->before[MARGIN + offset];
+        const size_t offset = (MARGIN + (size_t)view_offset(&g->view, n)) * size;
+        memcpy(rest + offset, g->before + offset, size);
     }
-    bool intact = memcmp(rest, g->before, g->floats * sizeof(float)) == 0;
+    bool intact = memcmp(rest, g->before, bytes_of(g)) == 0;
     free(rest);
     return intact;
 }
 
+double *guarded_read(const guarded *g) {
+    const int64_t count = clattn__tensor_elements(&g->view);
+    double *packed = test_alloc((size_t)count, sizeof *packed);
+    for (int64_t n = 0; n < count; n++) packed[n] = clattn__load(g->view.dtype, g->data, view_offset(&g->view, n));
+    return packed;
+}
+
 float *guarded_result(const guarded *g) {
-    float *packed = test_alloc((size_t)clattn__tensor_elements(&g->view), sizeof(float));
-    view_gather(&g->view, g->data, packed);
+    double *values = guarded_read(g);
+    float *packed = narrowed(values, clattn__tensor_elements(&g->view));
+    free(values);
     return packed;
 }
 
@@ -223,6 +277,10 @@ void bind_output(bindings *b, clattn_tensor_id id, clattn_tensor view) {
     if (view.dtype != CLATTN_ABSENT) bind_memory(b, id, guarded_output(view));
 }
 
+void bind_values(bindings *b, clattn_tensor_id id, clattn_tensor view, const double *packed, bool is_output) {
+    if (view.dtype != CLATTN_ABSENT) bind_memory(b, id, guarded_values(view, packed, is_output));
+}
+
 void assert_intact(const bindings *b, const char *where) {
     for (size_t n = 0; n < b->count; n++) {
         ck_assert_msg(guarded_intact(&b->memory[n]), "%s: memory around %s, or the input itself, was written", where,
@@ -230,12 +288,16 @@ void assert_intact(const bindings *b, const char *where) {
     }
 }
 
-float *bound_result(const bindings *b, clattn_tensor_id id) {
+static const guarded *bound(const bindings *b, clattn_tensor_id id) {
     for (size_t n = 0; n < b->count; n++) {
-        if (b->args[n].id == id) return guarded_result(&b->memory[n]);
+        if (b->args[n].id == id) return &b->memory[n];
     }
     return NULL;
 }
+
+float *bound_result(const bindings *b, clattn_tensor_id id) { return bound(b, id) ? guarded_result(bound(b, id)) : NULL; }
+
+double *bound_values(const bindings *b, clattn_tensor_id id) { return bound(b, id) ? guarded_read(bound(b, id)) : NULL; }
 
 void bindings_free(bindings *b) {
     while (b->count) guarded_free(&b->memory[--b->count]);
@@ -245,12 +307,20 @@ void assert_same(const float *a, const float *b, int64_t count, const char *wher
     ck_assert_msg((!a && !b) || memcmp(a, b, (size_t)count * sizeof *a) == 0, "%s: %s differs", where, what);
 }
 
+void assert_same_values(const double *a, const double *b, int64_t count, const char *where, const char *what) {
+    for (int64_t n = 0; n < count && a && b; n++) {
+        ck_assert_msg(memcmp(&a[n], &b[n], sizeof *a) == 0, "%s: %s differs, first at %lld of %lld: %.17g and %.17g (seed %llu)", where,
+                      what, (long long)n, (long long)count, a[n], b[n], (unsigned long long)test_seed());
+    }
+    ck_assert_msg(!a == !b, "%s: one %s is missing", where, what);
+}
+
 /* ---- the error rule ------------------------------------------------------------------------------------------------ */
 
-static double row_magnitude(const expected *e, int64_t row) {
+static double row_magnitude(const expected_values *e, int64_t row) {
     double largest = 0;
-    for (int64_t c = 0; c < e->columns; c++) {
-        double value = fabs(e->magnitude ? e->magnitude[row * e->columns + c] : e->oracle[row * e->columns + c]);
+    for (int64_t n = row * e->columns; n < (row + 1) * e->columns; n++) {
+        const double value = fabs(e->magnitude[n]);
         if (isfinite(value) && value > largest) largest = value;
     }
     return largest;
@@ -263,7 +333,7 @@ static double relative_error(double value, double oracle, double magnitude) {
     return magnitude > 0 ? error / magnitude : INFINITY;
 }
 
-static double naive_error(const expected *e) {
+static double naive_error(const expected_values *e) {
     double largest = 0;
     for (int64_t row = 0; row < e->rows; row++) {
         double magnitude = row_magnitude(e, row);
@@ -275,7 +345,7 @@ static double naive_error(const expected *e) {
     return largest;
 }
 
-static void fail_at(verdict *v, const expected *e, int64_t n, double value, const char *what) {
+static void fail_at(verdict *v, const expected_values *e, int64_t n, double value, const char *what) {
     if (!v->ok) return;
     v->ok = false;
     snprintf(v->text, sizeof v->text, "row %lld of %lld, column %lld of %lld: %.9g instead of %.9g: %s (tolerance %.3g of %.3g, seed %llu)",
@@ -283,10 +353,9 @@ static void fail_at(verdict *v, const expected *e, int64_t n, double value, cons
              e->oracle[n], what, v->tolerance, row_magnitude(e, n / e->columns), (unsigned long long)test_seed());
 }
 
-verdict judge(const float *result, const expected *e) {
+verdict judge_values(const double *result, const expected_values *e) {
     verdict v = {.ok = true};
-    double naive = naive_error(e);
-    v.tolerance = 2 * naive + 8 * (double)FLT_EPSILON;
+    v.tolerance = 2 * naive_error(e) + 8 * e->epsilon;
     for (int64_t row = 0; row < e->rows; row++) {
         double magnitude = row_magnitude(e, row);
         for (int64_t n = row * e->columns; n < (row + 1) * e->columns; n++) {
@@ -302,6 +371,17 @@ verdict judge(const float *result, const expected *e) {
             }
         }
     }
+    return v;
+}
+
+verdict judge(const float *result, const expected *e) {
+    const int64_t count = e->rows * e->columns;
+    double *values = widened(result, count), *naive = widened(e->naive, count);
+    const expected_values wide = {(double *)e->oracle, naive, (double *)(e->magnitude ? e->magnitude : e->oracle), e->rows, e->columns,
+                                  FLT_EPSILON};
+    verdict v = judge_values(values, &wide);
+    free(naive);
+    free(values);
     return v;
 }
 
@@ -396,18 +476,37 @@ bool force_row(clattn_context *context, const clattn__row *row, const clattn__pa
     return clattn__choose_row(context, row->role, params, NULL) == row;
 }
 
+/* Whether a device need not have a row: not all of them compute in f64, and what is split can be left whole. */
+static bool may_lack(const clattn_context *context, clattn__role role, const clattn__params *params) {
+    if (role == CLATTN__ROLE_ATTENTION_SPLIT) return true;
+    const bool attends = role != CLATTN__ROLE_PROJECT && role < CLATTN__ROLE_MERGE;
+    return attends && params->attention.dtype == DTYPE_F64 && !context->device.has_f64;
+}
+
+static size_t for_rows_of(size_t d, clattn__role role, const clattn__params *params, row_function function, void *data) {
+    clattn_context *context = test_context(d);
+    size_t served = 0;
+    for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++) {
+        if (row->role != role || !force_row(context, row, params)) continue;
+        char where[128];
+        snprintf(where, sizeof where, "%.40s, %.40s", test_device_name(d), row->name);
+        function(context, row, where, data);
+        served++;
+    }
+    force_none(context);
+    return served;
+}
+
 void for_every_row(uint32_t roles, const clattn__params *params, row_function function, void *data) {
     for (size_t d = 0; d < test_device_count(); d++) {
         clattn_context *context = test_context(d);
-        if (!context) continue;
-        if (context->backend->runs_operators) function(context, NULL, test_device_name(d), data);
-        for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++) {
-            if (!(roles & 1u << row->role) || !force_row(context, row, params)) continue;
-            char where[128];
-            snprintf(where, sizeof where, "%.40s, %.40s", test_device_name(d), row->name);
-            function(context, row, where, data);
+        if (context && context->backend->runs_operators) function(context, NULL, test_device_name(d), data);
+        for (int role = 0; context && !context->backend->runs_operators && role < CLATTN__ROLE_COUNT; role++) {
+            if (!(roles & 1u << role)) continue;
+            const size_t served = for_rows_of(d, (clattn__role)role, params, function, data);
+            ck_assert_msg(served || may_lack(context, (clattn__role)role, params), "%s has no row for %s", test_device_name(d),
+                          clattn__roles[role].entry);
         }
-        force_none(context);
     }
 }
 

@@ -35,11 +35,16 @@ rng rng_make(uint64_t stream);
 uint64_t rng_next(rng *r);
 int64_t rng_below(rng *r, int64_t limit);
 float rng_normal(rng *r);
+/* With all the digits of a double. */
+double rng_fine(rng *r);
 /* `count` normal numbers times `amplitude`, newly allocated. */
 float *rng_floats(rng *r, int64_t count, float amplitude);
 
 /* |from|, newly allocated; NULL for NULL. */
 float *absolute(const float *from, int64_t count);
+/* The same numbers, newly allocated; NULL for NULL. */
+double *widened(const float *from, int64_t count);
+float *narrowed(const double *from, int64_t count);
 
 /* Packed floats as the oracle sees them; NULL: not present. */
 clattn__view view_of_floats(const float *data, int64_t batch, int64_t heads, int64_t len, int64_t dim);
@@ -58,6 +63,8 @@ typedef enum layout {
 
 const char *layout_name(layout l);
 clattn_tensor layout_view(layout l, int64_t batch, int64_t heads, int64_t len, int64_t dim);
+/* A packed view's elements in a layout; of dimensions of size 1 the strides are junk. */
+clattn_tensor layout_of(layout l, clattn_tensor packed);
 /* A read-only view of one head and batch, repeated: stride 0. */
 clattn_tensor layout_broadcast(int64_t batch, int64_t heads, int64_t len, int64_t dim);
 
@@ -66,24 +73,27 @@ void view_scatter(const clattn_tensor *view, float *data, const float *packed);
 void view_gather(const clattn_tensor *view, const float *data, float *packed);
 
 /* ---- guarded buffers ------------------------------------------------------------------------------------------------
- * Memory for a view with NaN before, after and in its gaps; outputs hold another NaN. guarded_intact says whether a run kept
- * its hands off all that is not its own. Data is aligned to 4 bytes and no more. */
+ * Memory for a view of any type, with NaN (of integers and bytes: nonsense) before, after and in its gaps; outputs hold another NaN.
+ * guarded_intact says whether a run kept its hands off all that is not its own. Data is aligned to its elements and no more. */
 
 typedef struct guarded {
     clattn_tensor view;
     bool is_output;
-    size_t floats; /* with margins */
-    float *base, *data;
-    float *before; /* as it was made */
+    size_t elements; /* with margins */
+    unsigned char *base, *before; /* as it is, and as it was made */
+    void *data;
 } guarded;
 
 guarded guarded_input(clattn_tensor view, const float *packed);
 guarded guarded_output(clattn_tensor view);
+/* Numbers that the view's type holds; is_output: the run may change them. */
+guarded guarded_values(clattn_tensor view, const double *packed, bool is_output);
 bool guarded_intact(const guarded *g);
 /* Whether an output is still as it was made. */
 bool guarded_untouched(const guarded *g);
 /* The view's elements, packed and newly allocated. */
 float *guarded_result(const guarded *g);
+double *guarded_read(const guarded *g);
 void guarded_free(guarded *g);
 
 /* ---- bindings ------------------------------------------------------------------------------------------------------
@@ -98,14 +108,18 @@ typedef struct bindings {
 /* Nothing happens for an absent view. */
 void bind_input(bindings *b, clattn_tensor_id id, clattn_tensor view, const float *packed);
 void bind_output(bindings *b, clattn_tensor_id id, clattn_tensor view);
+void bind_values(bindings *b, clattn_tensor_id id, clattn_tensor view, const double *packed, bool is_output);
 /* Every buffer is as a run must leave it. */
 void assert_intact(const bindings *b, const char *where);
 /* The packed result of an output, newly allocated; NULL when it is not bound. */
 float *bound_result(const bindings *b, clattn_tensor_id id);
+double *bound_values(const bindings *b, clattn_tensor_id id);
 void bindings_free(bindings *b);
 
 /* Fail unless `count` floats are bitwise the same; NULL equals NULL. */
 void assert_same(const float *a, const float *b, int64_t count, const char *where, const char *what);
+/* The same; says where the first difference is. */
+void assert_same_values(const double *a, const double *b, int64_t count, const char *where, const char *what);
 
 /* ---- the error rule ------------------------------------------------------------------------------------------------ */
 
@@ -127,6 +141,15 @@ typedef struct verdict {
 /* Where the oracle is NaN or infinite the result must be the same; a NaN anywhere else fails. Errors are taken relative to
  * each row's largest magnitude; the largest may not exceed the tolerance. */
 verdict judge(const float *result, const expected *e);
+
+/* The same in double, for results of any type. */
+typedef struct expected_values {
+    double *oracle, *naive, *magnitude; /* magnitude: never NULL */
+    int64_t rows, columns;
+    double epsilon; /* of the arithmetic */
+} expected_values;
+
+verdict judge_values(const double *result, const expected_values *e);
 
 #define assert_close(result, e, ...)                                                                                     \
     do {                                                                                                                 \
@@ -162,7 +185,7 @@ void force_none(clattn_context *context);
 typedef void (*row_function)(clattn_context *context, const clattn__row *row, const char *where, void *data);
 
 /* Call `function` for each row of the roles (a bit mask) on each device that it serves, and for the reference. params are what
- * the choice of rows may depend on. */
+ * the choice of rows may depend on. Fails where a device has none for a role. */
 void for_every_row(uint32_t roles, const clattn__params *params, row_function function, void *data);
 #define ROLE_BIT(role) (1u << CLATTN__ROLE_##role)
 

@@ -131,30 +131,8 @@ static void make_cases(void) {
 
 /* ---- every row ----------------------------------------------------------------------------------------------------- */
 
-/* What a test does on a device with an algorithm, one row of which is forced; `where` says which. */
-typedef void (*check_function)(clattn_context *, const attention_problem *, clattn_algorithm, const char *where);
-
-typedef struct check {
-    check_function function;
-    const attention_problem *problem;
-} check;
-
-static void check_row(clattn_context *context, const clattn__row *row, const char *where, void *data) {
-    const check *c = data;
-    clattn_algorithm algorithm = CLATTN_ALGORITHM_AUTO;
-    if (row) algorithm = row->role == CLATTN__ROLE_ATTENTION ? CLATTN_ALGORITHM_FUSED : CLATTN_ALGORITHM_STAGED;
-    c->function(context, c->problem, algorithm, where);
-}
-
-/* Every way in which each device can compute this problem: each fused row, each row of a stage, and the reference. */
-static void check_every_row(const attention_problem *p, check_function function) {
-    const clattn__params params = {.attention = {.head_dim = (i32)p->c.head_dim, .value_dim = (i32)p->c.value_dim}};
-    for_every_row(FUSED | STAGED, &params, check_row, &(check){function, p});
-}
-
 static void check_outputs(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
-    int want = algorithm == CLATTN_ALGORITHM_FUSED ? WANT_LSE : WANT_LSE | WANT_SCORES | WANT_WEIGHTS;
-    attention_results r = attention_run(context, p, LAYOUT_BHLD, algorithm, want);
+    attention_results r = attention_run(context, p, LAYOUT_BHLD, algorithm, attention_outputs(p, algorithm));
     attention_assert_close(&r, p, where);
     attention_results_free(&r);
 }
@@ -162,7 +140,7 @@ static void check_outputs(clattn_context *context, const attention_problem *p, c
 START_TEST(every_shape_on_every_row) {
     rng r = rng_make((uint64_t)_i);
     attention_problem p = attention_problem_make(&cases[_i], &r);
-    check_every_row(&p, check_outputs);
+    attention_on_every_row(&p, check_outputs);
     attention_problem_free(&p);
 }
 END_TEST
@@ -177,12 +155,11 @@ static const attention_case mixed_cases[] = {
 /* Whatever else is asked for, the output is bitwise the same from the same algorithm. */
 static void check_subsets(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
     attention_results plain = attention_run(context, p, LAYOUT_BHLD, algorithm, 0);
-    const int all = algorithm == CLATTN_ALGORITHM_FUSED ? WANT_LSE : WANT_LSE | WANT_SCORES | WANT_WEIGHTS;
-    for (int want = 0; want <= all; want++) {
+    for (int want = 0; want <= attention_outputs(p, algorithm); want++) {
         attention_results r = attention_run(context, p, LAYOUT_BHLD, algorithm, want);
         attention_assert_close(&r, p, where);
-        assert_same(r.out, plain.out, p->c.batch * p->c.heads_q * p->c.len_q * p->c.value_dim, where,
-                    "out, when other outputs are asked for,");
+        assert_same_values(r.data[CLATTN_TENSOR_OUT], plain.data[CLATTN_TENSOR_OUT], attention_count(p, CLATTN_TENSOR_OUT), where,
+                           "out, when other outputs are asked for,");
         attention_results_free(&r);
     }
     attention_results_free(&plain);
@@ -191,31 +168,22 @@ static void check_subsets(clattn_context *context, const attention_problem *p, c
 START_TEST(optional_outputs) {
     rng r = rng_make(1000 + (uint64_t)_i);
     attention_problem p = attention_problem_make(&mixed_cases[_i], &r);
-    check_every_row(&p, check_subsets);
+    attention_on_every_row(&p, check_subsets);
     attention_problem_free(&p);
 }
 END_TEST
 
 /* ---- layouts ------------------------------------------------------------------------------------------------------- */
 
-static void assert_same_results(const attention_results *a, const attention_results *b, const attention_problem *p,
-                                const char *where) {
-    const int64_t rows = p->c.batch * p->c.heads_q * p->c.len_q;
-    assert_same(a->out, b->out, rows * p->c.value_dim, where, "out");
-    assert_same(a->lse, b->lse, rows, where, "lse");
-    assert_same(a->scores, b->scores, rows * p->c.len_kv, where, "scores");
-    assert_same(a->weights, b->weights, rows * p->c.len_kv, where, "weights");
-}
-
 static void check_layouts(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
-    const int want = algorithm == CLATTN_ALGORITHM_FUSED ? WANT_LSE : WANT_LSE | WANT_SCORES | WANT_WEIGHTS;
+    const int want = attention_outputs(p, algorithm);
     attention_results packed = attention_run(context, p, LAYOUT_BHLD, algorithm, want);
     attention_assert_close(&packed, p, where);
     for (layout l = LAYOUT_BHLD + 1; l < LAYOUT_COUNT; l++) {
         attention_results r = attention_run(context, p, l, algorithm, want);
         char what[192];
         snprintf(what, sizeof what, "%s, %s, %s against bhld", where, p->c.name, layout_name(l));
-        assert_same_results(&r, &packed, p, what);
+        attention_assert_same(&r, &packed, p, what);
         attention_results_free(&r);
     }
     attention_results_free(&packed);
@@ -224,7 +192,7 @@ static void check_layouts(clattn_context *context, const attention_problem *p, c
 START_TEST(any_layout_is_bitwise_the_packed_one) {
     rng r = rng_make(2000 + (uint64_t)_i);
     attention_problem p = attention_problem_make(&mixed_cases[_i], &r);
-    check_every_row(&p, check_layouts);
+    attention_on_every_row(&p, check_layouts);
     attention_problem_free(&p);
 }
 END_TEST
@@ -232,7 +200,7 @@ END_TEST
 /* Run with given views and memory for q, k, v; packed out. The caller frees. */
 static float *run_views(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm,
                         const clattn_tensor views[3], float *const data[3]) {
-    clattn_attention_desc desc = attention_desc(p);
+    clattn_attention_desc desc = attention_desc(p, LAYOUT_BHLD, 0);
     desc.q = views[0];
     desc.k = views[1];
     desc.v = views[2];
@@ -250,21 +218,24 @@ static float *run_views(clattn_context *context, const attention_problem *p, cla
     return result;
 }
 
+static const clattn_tensor_id qkv[] = {CLATTN_TENSOR_Q, CLATTN_TENSOR_K, CLATTN_TENSOR_V};
+
 /* q, k and v as slices of one (batch, len, 3 * heads * dim) product. */
 static void check_packed_qkv(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
     const attention_case *c = &p->c;
     const clattn_tensor whole = clattn_tensor_blhd(CLATTN_F32, c->batch, 3 * c->heads_q, c->len_q, c->head_dim);
     clattn_tensor slice = whole;
     slice.size[1] = c->heads_q;
-    float *nothing = test_alloc((size_t)clattn__tensor_elements(&whole), sizeof(float));
+    float *nothing = test_alloc((size_t)clattn__tensor_elements(&whole), sizeof(float)), *data[3];
     guarded memory = guarded_input(whole, nothing);
-    float *const data[3] = {memory.data, memory.data + c->heads_q * whole.stride[1], memory.data + 2 * c->heads_q * whole.stride[1]};
-    view_scatter(&slice, data[0], p->q);
-    view_scatter(&slice, data[1], p->k);
-    view_scatter(&slice, data[2], p->v);
+    for (int n = 0; n < 3; n++) {
+        float *packed = narrowed(p->data[qkv[n]], attention_count(p, qkv[n]));
+        data[n] = (float *)memory.data + n * c->heads_q * whole.stride[1];
+        view_scatter(&slice, data[n], packed);
+        free(packed);
+    }
     float *result = run_views(context, p, algorithm, (clattn_tensor[]){slice, slice, slice}, data);
-    const expected e = attention_expect_out(p);
-    assert_close(result, &e, "%s, %s", where, c->name);
+    attention_assert_out(result, p, where);
     free(result);
     free(nothing);
     guarded_free(&memory);
@@ -274,7 +245,7 @@ START_TEST(packed_qkv) {
     static const attention_case c = {"packed qkv", 2, 3, 3, 47, 47, 24, 24, TOP_LEFT};
     rng r = rng_make(2100);
     attention_problem p = attention_problem_make(&c, &r);
-    check_every_row(&p, check_packed_qkv);
+    attention_on_every_row(&p, check_packed_qkv);
     attention_problem_free(&p);
 }
 END_TEST
@@ -284,17 +255,18 @@ static void check_broadcast(clattn_context *context, const attention_problem *p,
     const attention_case *c = &p->c;
     const clattn_tensor k = layout_broadcast(c->batch, c->heads_kv, c->len_kv, c->head_dim);
     const clattn_tensor v = layout_broadcast(c->batch, c->heads_kv, c->len_kv, c->value_dim);
-    guarded keys = guarded_input(k, p->k), values = guarded_input(v, p->v);
-    float *const data[3] = {p->q, keys.data, values.data};
-    float *result = run_views(context, p, algorithm, (clattn_tensor[]){attention_desc(p).q, k, v}, data);
-    const expected e = attention_expect_out(p);
-    assert_close(result, &e, "%s, %s", where, c->name);
+    guarded queries = guarded_values(p->desc.q, p->data[CLATTN_TENSOR_Q], false);
+    guarded keys = guarded_values(k, p->data[CLATTN_TENSOR_K], false), values = guarded_values(v, p->data[CLATTN_TENSOR_V], false);
+    float *const data[3] = {queries.data, keys.data, values.data};
+    float *result = run_views(context, p, algorithm, (clattn_tensor[]){p->desc.q, k, v}, data);
+    attention_assert_out(result, p, where);
     free(result);
     guarded_free(&values);
     guarded_free(&keys);
+    guarded_free(&queries);
 }
 
-static void repeat_first(float *data, int64_t count, int64_t period) {
+static void repeat_first(double *data, int64_t count, int64_t period) {
     for (int64_t n = period; n < count; n++) data[n] = data[n - period];
 }
 
@@ -302,29 +274,20 @@ START_TEST(broadcast_keys_and_values) {
     static const attention_case c = {"broadcast", 2, 4, 2, 31, 45, 24, 16};
     rng r = rng_make(2200);
     attention_problem p = attention_problem_make(&c, &r);
-    repeat_first(p.k, c.batch * c.heads_kv * c.len_kv * c.head_dim, c.len_kv * c.head_dim);
-    repeat_first(p.v, c.batch * c.heads_kv * c.len_kv * c.value_dim, c.len_kv * c.value_dim);
+    repeat_first(p.data[CLATTN_TENSOR_K], c.batch * c.heads_kv * c.len_kv * c.head_dim, c.len_kv * c.head_dim);
+    repeat_first(p.data[CLATTN_TENSOR_V], c.batch * c.heads_kv * c.len_kv * c.value_dim, c.len_kv * c.value_dim);
     attention_problem_solve(&p);
-    check_every_row(&p, check_broadcast);
+    attention_on_every_row(&p, check_broadcast);
     attention_problem_free(&p);
 }
 END_TEST
 
-/* Strides of dimensions of size 1 mean nothing. */
+/* Strides of dimensions of size 1 mean nothing: every layout but the packed one has junk there. */
 static void check_single_strides(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm,
                                  const char *where) {
-    const clattn_attention_desc packed = attention_desc(p);
-    clattn_tensor views[3] = {packed.q, packed.k, packed.v};
-    for (int n = 0; n < 3; n++) {
-        for (int d = 0; d < 4; d++) {
-            if (views[n].size[d] == 1) views[n].stride[d] = d % 2 ? -7 : INT64_MAX;
-        }
-    }
-    float *const data[3] = {p->q, p->k, p->v};
-    float *result = run_views(context, p, algorithm, views, data);
-    const expected e = attention_expect_out(p);
-    assert_close(result, &e, "%s, %s", where, p->c.name);
-    free(result);
+    attention_results r = attention_run(context, p, LAYOUT_BLHD, algorithm, attention_outputs(p, algorithm));
+    attention_assert_close(&r, p, where);
+    attention_results_free(&r);
 }
 
 START_TEST(strides_of_single_dimensions_are_ignored) {
@@ -335,7 +298,7 @@ START_TEST(strides_of_single_dimensions_are_ignored) {
     };
     rng r = rng_make(2300 + (uint64_t)_i);
     attention_problem p = attention_problem_make(&single_cases[_i], &r);
-    check_every_row(&p, check_single_strides);
+    attention_on_every_row(&p, check_single_strides);
     attention_problem_free(&p);
 }
 END_TEST
@@ -351,17 +314,17 @@ START_TEST(masked_nan_never_arrives) {
     const attention_case *c = &p.c;
     const size_t count = (size_t)(c->batch * c->heads_q * c->len_q * c->value_dim);
     double *clean = test_alloc(count, sizeof *clean);
-    memcpy(clean, p.out, count * sizeof *clean);
+    memcpy(clean, p.expected[CLATTN_TENSOR_OUT].oracle, count * sizeof *clean);
     for (int64_t head = 0; head < c->batch * c->heads_kv; head++) {
         for (int64_t j = c->len_q; j < c->len_kv; j++) {
             float poison = j % 3 == 0 ? NAN : j % 3 == 1 ? INFINITY : -INFINITY;
-            for (int64_t d = 0; d < c->head_dim; d++) p.k[(head * c->len_kv + j) * c->head_dim + d] = poison;
-            for (int64_t d = 0; d < c->value_dim; d++) p.v[(head * c->len_kv + j) * c->value_dim + d] = poison;
+            for (int64_t d = 0; d < c->head_dim; d++) p.data[CLATTN_TENSOR_K][(head * c->len_kv + j) * c->head_dim + d] = poison;
+            for (int64_t d = 0; d < c->value_dim; d++) p.data[CLATTN_TENSOR_V][(head * c->len_kv + j) * c->value_dim + d] = poison;
         }
     }
     attention_problem_solve(&p);
-    ck_assert_mem_eq(p.out, clean, count * sizeof *clean);
-    check_every_row(&p, check_outputs);
+    ck_assert_mem_eq(p.expected[CLATTN_TENSOR_OUT].oracle, clean, count * sizeof *clean);
+    attention_on_every_row(&p, check_outputs);
     free(clean);
     attention_problem_free(&p);
 }
@@ -375,12 +338,12 @@ START_TEST(live_special_scores_stay_in_their_rows) {
     const attention_case *c = &p.c;
     const float special = specials[_i % 3];
     if (_i / 3 == 0) {
-        p.q[(3 * c->len_q + 17) * c->head_dim + 5] = special; /* head 3, query 17 */
+        p.data[CLATTN_TENSOR_Q][(3 * c->len_q + 17) * c->head_dim + 5] = special; /* head 3, query 17 */
     } else {
-        p.k[(1 * c->len_kv + 33) * c->head_dim + 5] = special; /* batch 0, head 1 of keys, key 33 */
+        p.data[CLATTN_TENSOR_K][(1 * c->len_kv + 33) * c->head_dim + 5] = special; /* batch 0, head 1 of keys, key 33 */
     }
     attention_problem_solve(&p);
-    check_every_row(&p, check_outputs);
+    attention_on_every_row(&p, check_outputs);
     attention_problem_free(&p);
 }
 END_TEST
@@ -390,13 +353,14 @@ START_TEST(scores_of_minus_infinity) {
     rng r = rng_make(3200);
     attention_problem p = attention_problem_make(&special_case, &r);
     const attention_case *c = &p.c;
-    for (int64_t row = 0; row < c->batch * c->heads_q * c->len_q; row++) p.q[row * c->head_dim] = fabsf(p.q[row * c->head_dim]);
+    for (int64_t row = 0; row < c->batch * c->heads_q * c->len_q; row++) p.data[CLATTN_TENSOR_Q][row * c->head_dim] = fabs(p.data[CLATTN_TENSOR_Q][row * c->head_dim]);
     for (int64_t n = 0; n < c->batch * c->heads_kv * c->len_kv; n++) {
-        if (n % c->len_kv < 40 || n % 3 == 0) p.k[n * c->head_dim] = -INFINITY;
+        if (n % c->len_kv < 40 || n % 3 == 0) p.data[CLATTN_TENSOR_K][n * c->head_dim] = -INFINITY;
     }
     attention_problem_solve(&p);
-    ck_assert(p.lse[0] == -INFINITY && isfinite(p.lse[50]));
-    check_every_row(&p, check_outputs);
+    const double *lse = p.expected[CLATTN_TENSOR_LSE].oracle;
+    ck_assert(lse[0] == -INFINITY && isfinite(lse[50]));
+    attention_on_every_row(&p, check_outputs);
     attention_problem_free(&p);
 }
 END_TEST
@@ -404,11 +368,11 @@ END_TEST
 /* ---- promises ------------------------------------------------------------------------------------------------------ */
 
 static void check_repeat(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
-    const int want = algorithm == CLATTN_ALGORITHM_FUSED ? WANT_LSE : WANT_LSE | WANT_SCORES | WANT_WEIGHTS;
+    const int want = attention_outputs(p, algorithm);
     attention_results first = attention_run(context, p, LAYOUT_BHLD, algorithm, want);
     for (int n = 0; n < 3; n++) {
         attention_results again = attention_run(context, p, LAYOUT_BHLD, algorithm, want);
-        assert_same_results(&again, &first, p, where);
+        attention_assert_same(&again, &first, p, where);
         attention_results_free(&again);
     }
     attention_results_free(&first);
@@ -418,27 +382,36 @@ START_TEST(runs_repeat_bitwise) {
     static const attention_case c = {"repeat", 3, 4, 2, 77, 131, 48, 32, BOTTOM_RIGHT};
     rng r = rng_make(4000);
     attention_problem p = attention_problem_make(&c, &r);
-    check_every_row(&p, check_repeat);
+    attention_on_every_row(&p, check_repeat);
     attention_problem_free(&p);
 }
 END_TEST
 
+/* One head of a problem without options. */
+static attention_problem head_alone(const attention_problem *p, int64_t head) {
+    attention_problem alone = *p;
+    const attention_case *c = &p->c;
+    const int64_t kv = head / (c->heads_q / c->heads_kv);
+    clattn_attention_desc *d = &alone.desc;
+    clattn_tensor *const views[] = {&d->q, &d->k, &d->v, &d->out, &d->lse, &d->scores, &d->weights};
+    for (size_t n = 0; n < COUNT(views); n++) views[n]->size[0] = views[n]->size[1] = 1;
+    alone.data[CLATTN_TENSOR_Q] += head * c->len_q * c->head_dim;
+    alone.data[CLATTN_TENSOR_K] += kv * c->len_kv * c->head_dim;
+    alone.data[CLATTN_TENSOR_V] += kv * c->len_kv * c->value_dim;
+    return alone;
+}
+
 static void check_sample(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
     const attention_case *c = &p->c;
     attention_results whole = attention_run(context, p, LAYOUT_BHLD, algorithm, WANT_LSE);
-    const int64_t group = c->heads_q / c->heads_kv, count = c->len_q * c->value_dim;
+    const int64_t count = c->len_q * c->value_dim;
     for (int64_t head = 0; head < c->batch * c->heads_q; head++) {
-        attention_problem alone = {.c = *c};
-        const int64_t kv = head / group;
-        alone.c.batch = alone.c.heads_q = alone.c.heads_kv = 1;
-        alone.q = p->q + head * c->len_q * c->head_dim;
-        alone.k = p->k + kv * c->len_kv * c->head_dim;
-        alone.v = p->v + kv * c->len_kv * c->value_dim;
+        const attention_problem alone = head_alone(p, head);
         attention_results one = attention_run(context, &alone, LAYOUT_BHLD, algorithm, WANT_LSE);
         char what[160];
         snprintf(what, sizeof what, "%s, head %lld alone", where, (long long)head);
-        assert_same(one.out, whole.out + head * count, count, what, "out");
-        assert_same(one.lse, whole.lse + head * c->len_q, c->len_q, what, "lse");
+        assert_same_values(one.data[CLATTN_TENSOR_OUT], whole.data[CLATTN_TENSOR_OUT] + head * count, count, what, "out");
+        assert_same_values(one.data[CLATTN_TENSOR_LSE], whole.data[CLATTN_TENSOR_LSE] + head * c->len_q, c->len_q, what, "lse");
         attention_results_free(&one);
     }
     attention_results_free(&whole);
@@ -448,10 +421,18 @@ START_TEST(a_sample_alone_equals_itself_in_a_batch) {
     static const attention_case c = {"batch", 3, 4, 2, 53, 91, 40, 24};
     rng r = rng_make(4100);
     attention_problem p = attention_problem_make(&c, &r);
-    check_every_row(&p, check_sample);
+    attention_on_every_row(&p, check_sample);
     attention_problem_free(&p);
 }
 END_TEST
+
+/* The same numbers but those of one row, newly allocated. */
+static double *with_other_row(const double *data, int64_t count, int64_t row, int64_t dim) {
+    double *other = test_alloc((size_t)count, sizeof *other);
+    memcpy(other, data, (size_t)count * sizeof *other);
+    for (int64_t d = 0; d < dim; d++) other[row * dim + d] += 1;
+    return other;
+}
 
 /* Change key and value t + 1 on: rows up to t must not notice, row t + 1 must. */
 static void check_future(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
@@ -459,25 +440,23 @@ static void check_future(clattn_context *context, const attention_problem *p, cl
     attention_results before = attention_run(context, p, LAYOUT_BHLD, algorithm, WANT_LSE);
     for (int64_t t = 0; t + 1 < c->len_q; t += 13) {
         attention_problem other = *p;
-        const int64_t k_count = c->len_kv * c->head_dim, v_count = c->len_kv * c->value_dim;
-        other.k = test_alloc((size_t)k_count, sizeof(float));
-        other.v = test_alloc((size_t)v_count, sizeof(float));
-        memcpy(other.k, p->k, (size_t)k_count * sizeof(float));
-        memcpy(other.v, p->v, (size_t)v_count * sizeof(float));
-        for (int64_t d = 0; d < c->head_dim; d++) other.k[(t + 1) * c->head_dim + d] += 1;
-        for (int64_t d = 0; d < c->value_dim; d++) other.v[(t + 1) * c->value_dim + d] += 1;
+        double *k = with_other_row(p->data[CLATTN_TENSOR_K], c->len_kv * c->head_dim, t + 1, c->head_dim);
+        double *v = with_other_row(p->data[CLATTN_TENSOR_V], c->len_kv * c->value_dim, t + 1, c->value_dim);
+        other.data[CLATTN_TENSOR_K] = k;
+        other.data[CLATTN_TENSOR_V] = v;
         attention_results after = attention_run(context, &other, LAYOUT_BHLD, algorithm, WANT_LSE);
+        const double *out = after.data[CLATTN_TENSOR_OUT], *out_before = before.data[CLATTN_TENSOR_OUT];
         char what[160];
         snprintf(what, sizeof what, "%s, key %lld changed, rows before it", where, (long long)(t + 1));
-        assert_same(after.out, before.out, (t + 1) * c->value_dim, what, "out");
-        assert_same(after.lse, before.lse, t + 1, what, "lse");
+        assert_same_values(out, out_before, (t + 1) * c->value_dim, what, "out");
+        assert_same_values(after.data[CLATTN_TENSOR_LSE], before.data[CLATTN_TENSOR_LSE], t + 1, what, "lse");
         for (int64_t i = t + 1; i < c->len_q; i++) {
-            ck_assert_msg(memcmp(after.out + i * c->value_dim, before.out + i * c->value_dim, c->value_dim * sizeof(float)) != 0,
+            ck_assert_msg(memcmp(out + i * c->value_dim, out_before + i * c->value_dim, c->value_dim * sizeof *out) != 0,
                           "%s, key %lld changed and row %lld did not", where, (long long)(t + 1), (long long)i);
         }
         attention_results_free(&after);
-        free(other.v);
-        free(other.k);
+        free(v);
+        free(k);
     }
     attention_results_free(&before);
 }
@@ -486,7 +465,7 @@ START_TEST(no_row_sees_the_future) {
     static const attention_case c = {"future", 1, 1, 1, 90, 90, 32, 32, TOP_LEFT};
     rng r = rng_make(4200);
     attention_problem p = attention_problem_make(&c, &r);
-    check_every_row(&p, check_future);
+    attention_on_every_row(&p, check_future);
     attention_problem_free(&p);
 }
 END_TEST
@@ -512,12 +491,11 @@ END_TEST
 START_TEST(oracle_and_naive_agree) {
     rng r = rng_make(5000 + (uint64_t)_i);
     attention_problem p = attention_problem_make(&cases[_i], &r);
-    const expected all[] = {attention_expect_out(&p), attention_expect_lse(&p), attention_expect_scores(&p),
-                            attention_expect_weights(&p)};
     const double limit = cases[_i].amplitude > 1 ? 2e-2 : 1e-4;
-    for (size_t n = 0; n < COUNT(all); n++) {
-        verdict v = judge(all[n].naive, &all[n]);
-        ck_assert_msg(v.ok && v.error < limit, "%s, output %zu: %g %s", cases[_i].name, n, v.error, v.text);
+    for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
+        if (!p.expected[id].oracle) continue;
+        verdict v = judge_values(p.expected[id].naive, &p.expected[id]);
+        ck_assert_msg(v.ok && v.error < limit, "%s, %s: %g %s", cases[_i].name, clattn_tensor_name((clattn_tensor_id)id), v.error, v.text);
     }
     attention_problem_free(&p);
 }

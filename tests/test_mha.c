@@ -56,10 +56,6 @@ typedef struct mha_problem {
 static int64_t merged_columns(const mha_case *c) { return c->heads_q * c->value_dim; }
 static int64_t out_columns(const mha_case *c) { return c->parts & W_O ? c->d_out : merged_columns(c); }
 
-static int64_t offset_of(const mha_case *c) {
-    return naive_offset(c->align, c->len_q, c->len_kv, c->position);
-}
-
 static clattn_attention_options options_of(const mha_case *c) {
     return (clattn_attention_options){
         .has_scale = c->has_scale,
@@ -144,44 +140,59 @@ static void merge_heads(const float *heads, int64_t batch, int64_t count, int64_
     view_scatter(&view, merged, heads);
 }
 
+/* heads = softmax(q k^T) v; the weights go to the problem. */
+static void attend_naively(mha_problem *p, const float *q, const float *k, const float *v, float *heads) {
+    const mha_case *c = &p->c;
+    const clattn_attention_options options = resolved_options(c);
+    const int64_t rows = c->batch * c->heads_q * c->len_q;
+    const struct {
+        clattn_tensor_id id;
+        const float *from;
+        int64_t size[4];
+    } tensors[] = {
+        {CLATTN_TENSOR_Q, q, {c->batch, c->heads_q, c->len_q, c->head_dim}},
+        {CLATTN_TENSOR_K, k, {c->batch, c->heads_kv, c->len_kv, c->head_dim}},
+        {CLATTN_TENSOR_V, v, {c->batch, c->heads_kv, c->len_kv, c->value_dim}},
+        {CLATTN_TENSOR_OUT, NULL, {c->batch, c->heads_q, c->len_q, c->value_dim}},
+        {CLATTN_TENSOR_LSE, NULL, {c->batch, c->heads_q, c->len_q, 1}},
+        {CLATTN_TENSOR_SCORES, NULL, {c->batch, c->heads_q, c->len_q, c->len_kv}},
+        {CLATTN_TENSOR_WEIGHTS, NULL, {c->batch, c->heads_q, c->len_q, c->len_kv}},
+    };
+    naive_attention_args a = {.options = &options};
+    for (size_t n = 0; n < COUNT(tensors); n++) {
+        const int64_t *size = tensors[n].size, count = size[0] * size[1] * size[2] * size[3];
+        double *data = tensors[n].from ? widened(tensors[n].from, count) : test_alloc((size_t)count, sizeof *data);
+        a.tensors[tensors[n].id] = (naive_tensor){data, CLATTN_F32, {size[0], size[1], size[2], size[3]}};
+        a.magnitude[tensors[n].id] = test_alloc((size_t)count, sizeof(double));
+    }
+    naive_attention(&a);
+    const double *out = a.tensors[CLATTN_TENSOR_OUT].data, *weights = a.tensors[CLATTN_TENSOR_WEIGHTS].data;
+    for (int64_t n = 0; n < rows * c->value_dim; n++) heads[n] = (float)out[n];
+    for (int64_t n = 0; n < rows * c->len_kv; n++) p->naive_weights[n] = (float)weights[n];
+    for (size_t n = 0; n < COUNT(tensors); n++) {
+        free(a.tensors[tensors[n].id].data);
+        free(a.magnitude[tensors[n].id]);
+    }
+}
+
 static void solve_naive(mha_problem *p) {
     const mha_case *c = &p->c;
     const int64_t rows = c->batch * c->heads_q * c->len_q, keys = c->batch * c->heads_kv * c->len_kv;
     const float *x_kv = p->x_kv ? p->x_kv : p->x;
     float *q = test_alloc((size_t)(rows * c->head_dim), sizeof *q), *k = test_alloc((size_t)(keys * c->head_dim), sizeof *k);
-    float *v = test_alloc((size_t)(keys * c->value_dim), sizeof *v), *lse = test_alloc((size_t)rows, sizeof *lse);
-    float *scores = test_alloc((size_t)(rows * c->len_kv), sizeof *scores);
+    float *v = test_alloc((size_t)(keys * c->value_dim), sizeof *v);
     float *heads = test_alloc((size_t)(rows * c->value_dim), sizeof *heads);
     float *merged = test_alloc((size_t)(rows * c->value_dim), sizeof *merged);
     naive_project(c->batch, c->heads_q, c->len_q, c->d_in, c->head_dim, p->x, p->w_q, p->b_q, NULL, q);
     naive_project(c->batch, c->heads_kv, c->len_kv, c->d_kv, c->head_dim, x_kv, p->w_k, p->b_k, NULL, k);
     naive_project(c->batch, c->heads_kv, c->len_kv, c->d_kv, c->value_dim, x_kv, p->w_v, p->b_v, NULL, v);
-    const naive_attention_args attention = {
-        .batch = c->batch,
-        .heads_q = c->heads_q,
-        .heads_kv = c->heads_kv,
-        .len_q = c->len_q,
-        .len_kv = c->len_kv,
-        .head_dim = c->head_dim,
-        .value_dim = c->value_dim,
-        .scale = c->has_scale ? c->scale : (float)naive_scale(c->head_dim),
-        .causal = (c->parts & CAUSAL) != 0,
-        .offset = offset_of(c),
-        .q = q,
-        .k = k,
-        .v = v,
-        .out = heads,
-        .lse = lse,
-        .scores = scores,
-        .weights = p->naive_weights,
-    };
-    naive_attention(&attention);
+    attend_naively(p, q, k, v, heads);
     merge_heads(heads, c->batch, c->heads_q, c->len_q, c->value_dim, c->parts & W_O ? merged : p->naive_out);
     if (c->parts & W_O) {
         naive_project(c->batch, 1, c->len_q, merged_columns(c), c->d_out, merged, p->w_o, p->b_o,
                       c->parts & RESIDUAL ? p->x : NULL, p->naive_out);
     }
-    void *arrays[] = {q, k, v, lse, scores, heads, merged};
+    void *arrays[] = {q, k, v, heads, merged};
     for (size_t n = 0; n < COUNT(arrays); n++) free(arrays[n]);
 }
 

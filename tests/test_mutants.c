@@ -33,8 +33,8 @@ static const char *const mutation_names[] = {
 enum { TILE = 16 };
 
 /* Online softmax over tiles of keys, as the fused kernels do it, in fp32. */
-static float attend_row(const attention_problem *p, mutation m, const float *q, const float *k, const float *v, int64_t live,
-                        float *out) {
+static double attend_row(const attention_problem *p, mutation m, const double *q, const double *k, const double *v, int64_t live,
+                        double *out) {
     const attention_case *c = &p->c;
     const float base = 1 / sqrtf((float)c->head_dim), scale = m == SCALE_TWICE ? base * base : base;
     float row_max = m == NO_MAXIMUM ? 0 : -INFINITY, row_sum = 0;
@@ -45,21 +45,21 @@ static float attend_row(const attention_problem *p, mutation m, const float *q, 
         float score[TILE], tile_max = row_max;
         for (int64_t j = first; j < end; j++) {
             float dot = 0;
-            for (int64_t d = 0; d < c->head_dim; d++) dot += q[d] * k[j * c->head_dim + d];
+            for (int64_t d = 0; d < c->head_dim; d++) dot += (float)q[d] * (float)k[j * c->head_dim + d];
             score[j - first] = scale * dot;
             if (m != NO_MAXIMUM) tile_max = fmaxf(tile_max, score[j - first]);
         }
         const float rescale = m == NO_RESCALE || row_max == tile_max ? 1 : expf(row_max - tile_max);
         row_sum *= rescale;
-        for (int64_t d = 0; d < c->value_dim; d++) out[d] *= rescale;
+        for (int64_t d = 0; d < c->value_dim; d++) out[d] = (float)(out[d] * rescale);
         row_max = tile_max;
         for (int64_t j = first; j < end; j++) {
             const float weight = expf(score[j - first] - row_max);
             row_sum += weight;
-            for (int64_t d = 0; d < c->value_dim; d++) out[d] += weight * v[j * c->value_dim + d];
+            for (int64_t d = 0; d < c->value_dim; d++) out[d] = (float)(out[d] + (double)(weight * (float)v[j * c->value_dim + d]));
         }
     }
-    for (int64_t d = 0; d < c->value_dim && m != NO_DIVISION; d++) out[d] = row_sum == 0 ? 0 : out[d] / row_sum;
+    for (int64_t d = 0; d < c->value_dim && m != NO_DIVISION; d++) out[d] = row_sum == 0 ? 0 : (float)(out[d] / row_sum);
     const float lse = row_max + logf(row_sum);
     return m == LSE_BASE_2 ? lse * 1.44269504f : lse;
 }
@@ -72,17 +72,18 @@ static int64_t count_live(const attention_case *c, mutation m, int64_t i) {
 static attention_results mutant(const attention_problem *p, mutation m) {
     const attention_case *c = &p->c;
     const int64_t rows = c->batch * c->heads_q * c->len_q;
-    attention_results r = {.out = test_alloc((size_t)(rows * c->value_dim), sizeof(float)),
-                           .lse = test_alloc((size_t)rows, sizeof(float))};
+    attention_results r = {.data = {[CLATTN_TENSOR_OUT] = test_alloc((size_t)(rows * c->value_dim), sizeof(double)),
+                                    [CLATTN_TENSOR_LSE] = test_alloc((size_t)rows, sizeof(double))}};
+    double *out = r.data[CLATTN_TENSOR_OUT], *lse = r.data[CLATTN_TENSOR_LSE];
     for (int64_t row = 0; row < rows && m != ALL_ZEROS; row++) {
         const int64_t i = row % c->len_q, h = row / c->len_q % c->heads_q, b = row / c->len_q / c->heads_q;
         const int64_t g = m == WRONG_GROUP ? h % c->heads_kv : h / (c->heads_q / c->heads_kv);
-        const float *k = p->k + (b * c->heads_kv + g) * c->len_kv * c->head_dim;
-        const float *v = p->v + (b * c->heads_kv + g) * c->len_kv * c->value_dim;
+        const double *k = p->data[CLATTN_TENSOR_K] + (b * c->heads_kv + g) * c->len_kv * c->head_dim;
+        const double *v = p->data[CLATTN_TENSOR_V] + (b * c->heads_kv + g) * c->len_kv * c->value_dim;
         if (m == LAST_ROW_DROPPED && i == c->len_q - 1) continue;
-        r.lse[row] = attend_row(p, m, p->q + row * c->head_dim, k, v, count_live(c, m, i), r.out + row * c->value_dim);
+        lse[row] = attend_row(p, m, p->data[CLATTN_TENSOR_Q] + row * c->head_dim, k, v, count_live(c, m, i), out + row * c->value_dim);
         for (int64_t d = 0; d < c->value_dim && m == NAN_HIDDEN; d++) {
-            if (isnan(r.out[row * c->value_dim + d])) r.out[row * c->value_dim + d] = 0;
+            if (isnan(out[row * c->value_dim + d])) out[row * c->value_dim + d] = 0;
         }
     }
     return r;
@@ -102,24 +103,17 @@ static bool applies(const attention_problem *p, mutation m) {
     return m != NO_MAXIMUM || large; /* exp of small scores is right without it */
 }
 
-/* Both outputs, together: a mistake must show in one of them. */
-static verdict judge_both(const attention_results *r, const attention_problem *p) {
-    const expected out = attention_expect_out(p), lse = attention_expect_lse(p);
-    verdict v = judge(r->out, &out);
-    return v.ok ? judge(r->lse, &lse) : v;
-}
-
 START_TEST(a_mistake_is_found) {
     rng r = rng_make((uint64_t)_i);
     attention_problem p = attention_problem_make(&cases[_i], &r);
     if (_i == 1) {
-        p.q[7] = NAN;
+        p.data[CLATTN_TENSOR_Q][7] = NAN;
         attention_problem_solve(&p);
     }
     for (mutation m = NONE; m < MUTATION_COUNT; m++) {
         if (!applies(&p, m) || (m == NAN_HIDDEN && _i != 1)) continue;
         attention_results results = mutant(&p, m);
-        verdict v = judge_both(&results, &p);
+        verdict v = attention_judge(&results, &p);
         ck_assert_msg(v.ok == (m == NONE), "%s, %s: %s %s", p.c.name, mutation_names[m], v.ok ? "passes" : "fails", v.text);
         attention_results_free(&results);
     }
@@ -131,17 +125,17 @@ END_TEST
 START_TEST(one_wrong_element_is_found) {
     rng r = rng_make(100);
     attention_problem p = attention_problem_make(&cases[3], &r);
-    const expected e = attention_expect_out(&p);
-    const int64_t count = e.rows * e.columns;
-    float *result = test_alloc((size_t)count, sizeof *result);
-    const float wrong[] = {NAN, INFINITY, -INFINITY};
+    const expected_values *e = &p.expected[CLATTN_TENSOR_OUT];
+    const int64_t count = e->rows * e->columns;
+    double *result = test_alloc((size_t)count, sizeof *result);
+    const double wrong[] = {NAN, INFINITY, -INFINITY};
     for (int64_t n = 0; n < count; n++) {
         for (size_t w = 0; w < COUNT(wrong) + 2; w++) {
-            memcpy(result, p.naive_out, (size_t)count * sizeof *result);
+            memcpy(result, e->naive, (size_t)count * sizeof *result);
             if (w < COUNT(wrong)) result[n] = wrong[w];
-            if (w == COUNT(wrong)) result[n] += 1e-4f;
-            if (w == COUNT(wrong) + 1) result[n] -= 1e-4f;
-            ck_assert_msg(!judge(result, &e).ok, "%g in the place of %g passes", result[n], p.naive_out[n]);
+            if (w == COUNT(wrong)) result[n] += 1e-4;
+            if (w == COUNT(wrong) + 1) result[n] -= 1e-4;
+            ck_assert_msg(!judge_values(result, e).ok, "%g in the place of %g passes", result[n], e->naive[n]);
         }
     }
     free(result);
@@ -157,19 +151,20 @@ START_TEST(a_stray_write_is_found) {
     float packed[60] = {0};
     guarded input = guarded_input(view, packed), output = guarded_output(view);
     /* Under the address sanitizer there are no margins: it watches itself. */
-    const size_t count = output.floats > (size_t)after ? COUNT(strays) : 1;
+    const size_t count = output.elements > (size_t)after ? COUNT(strays) : 1;
     ck_assert(guarded_intact(&output) && guarded_intact(&input) && guarded_untouched(&output));
-    output.data[0] = 1;
+    float *const written = output.data, *const read = input.data;
+    written[0] = 1;
     ck_assert(guarded_intact(&output) && !guarded_untouched(&output));
     for (size_t n = 0; n < count; n++) {
-        const float kept[] = {output.data[strays[n]], input.data[strays[n]]};
-        output.data[strays[n]] = input.data[strays[n]] = 1;
+        const float kept[] = {written[strays[n]], read[strays[n]]};
+        written[strays[n]] = read[strays[n]] = 1;
         ck_assert(!guarded_intact(&output) && !guarded_intact(&input));
-        output.data[strays[n]] = kept[0];
-        input.data[strays[n]] = kept[1];
+        written[strays[n]] = kept[0];
+        read[strays[n]] = kept[1];
         ck_assert(guarded_intact(&output) && guarded_intact(&input));
     }
-    input.data[0] = 1;
+    read[0] = 1;
     ck_assert(!guarded_intact(&input));
     guarded_free(&output);
     guarded_free(&input);

@@ -131,32 +131,6 @@ typedef struct stages {
     clattn__operand weights;
 } stages;
 
-/* A converted copy of an operand in workspace, if it is not of the type already. */
-static clattn_status convert(stages *g, clattn__operand *x) {
-    if (!is_here(x) || x->view.dtype == g->dtype) return CLATTN_OK;
-    clattn__copy_operands copy = {.x = *x};
-    const int64_t *size = x->view.size;
-    clattn_status status = clattn__plan_scratch(g->plan, clattn_tensor_bhld(g->dtype, size[0], size[1], size[2], size[3]), &copy.y);
-    *x = copy.y;
-    return status == CLATTN_OK ? clattn__copy_emit(g->plan, &copy) : status;
-}
-
-/* Where a stage writes: the output itself where its type is right, else workspace. */
-static clattn_status working_copy(stages *g, const clattn__operand *output, const int64_t size[4], clattn__operand *work) {
-    *work = *output;
-    if (is_here(output) && output->view.dtype == g->dtype) return CLATTN_OK;
-    return clattn__plan_scratch(g->plan, clattn_tensor_bhld(g->dtype, size[0], size[1], size[2], size[3]), work);
-}
-
-static bool same_place(const clattn__operand *a, const clattn__operand *b) {
-    return a->place.where == b->place.where && a->place.tensor == b->place.tensor && a->place.offset == b->place.offset;
-}
-
-static clattn_status hand_over(stages *g, const clattn__operand *work, const clattn__operand *output) {
-    if (!is_here(output) || same_place(work, output)) return CLATTN_OK;
-    return clattn__copy_emit(g->plan, &(clattn__copy_operands){.x = *work, .y = *output});
-}
-
 static clattn_status stage(stages *g, clattn__role role, const clattn__operand *scores, const clattn__operand *weights,
                            const clattn__place *buffers, const attention_params *attention) {
     clattn__params params = {.attention = *attention};
@@ -177,8 +151,8 @@ static clattn_status stage_mask(stages *g, const attention_params *attention) {
 
 /* The caller wants the scores as they are now. */
 static clattn_status keep(stages *g) {
-    g->kept = same_place(&g->matrix, &g->o.scores);
-    return hand_over(g, &g->matrix, &g->o.scores);
+    g->kept = clattn__same_place(&g->matrix, &g->o.scores);
+    return clattn__hand_over_emit(g->plan, &g->matrix, &g->o.scores);
 }
 
 static bool hides_by_position(const attention_params *p) {
@@ -210,14 +184,14 @@ static clattn_status stage_scores(stages *g, clattn_scores_form form) {
 static clattn_status emit_staged(clattn_plan *plan, const clattn_attention_options *options, const clattn__attention_sizes *s,
                                  const clattn__attention_operands *given) {
     stages g = {.plan = plan, .o = *given, .dtype = s->dtype == CLATTN_F64 ? CLATTN_F64 : CLATTN_F32};
-    const int64_t matrix[4] = {s->batch, s->heads_q, s->len_q, s->len_kv};
-    const int64_t out[4] = {s->batch, s->heads_q, s->len_q, s->value_dim};
-    clattn_status status = convert(&g, &g.o.q);
-    if (status == CLATTN_OK) status = convert(&g, &g.o.k);
-    if (status == CLATTN_OK) status = convert(&g, &g.o.v);
-    if (status == CLATTN_OK && g.o.bias.view.dtype != CLATTN_F32) status = convert(&g, &g.o.bias);
-    if (status == CLATTN_OK) status = working_copy(&g, &given->out, out, &g.o.out);
-    if (status == CLATTN_OK) status = working_copy(&g, &given->weights, matrix, &g.weights);
+    const clattn_tensor matrix = clattn_tensor_bhld(g.dtype, s->batch, s->heads_q, s->len_q, s->len_kv);
+    clattn_status status = clattn__convert_emit(plan, g.dtype, &g.o.q);
+    if (status == CLATTN_OK) status = clattn__convert_emit(plan, g.dtype, &g.o.k);
+    if (status == CLATTN_OK) status = clattn__convert_emit(plan, g.dtype, &g.o.v);
+    if (status == CLATTN_OK && g.o.bias.view.dtype != CLATTN_F32) status = clattn__convert_emit(plan, g.dtype, &g.o.bias);
+    if (status == CLATTN_OK) status = clattn__plan_working(plan, g.dtype, &given->out, &g.o.out);
+    g.weights = given->weights;
+    if (status == CLATTN_OK && g.weights.view.dtype != g.dtype) status = clattn__plan_scratch(plan, matrix, &g.weights);
     if (status != CLATTN_OK) return status;
     g.matrix = is_here(&g.o.scores) && g.o.scores.view.dtype == g.dtype ? g.o.scores : g.weights;
     g.params.attention = make_params(options, s, &g.o);
@@ -230,8 +204,8 @@ static clattn_status emit_staged(clattn_plan *plan, const clattn_attention_optio
                                     g.o.kv_lengths.place, g.o.mask.place, g.o.bias.place};
     if (status == CLATTN_OK)
         status = stage(&g, CLATTN__ROLE_WEIGHTED_VALUES, &g.matrix, &g.weights, values, &g.params.attention);
-    if (status == CLATTN_OK) status = hand_over(&g, &g.weights, &given->weights);
-    return status == CLATTN_OK ? hand_over(&g, &g.o.out, &given->out) : status;
+    if (status == CLATTN_OK) status = clattn__hand_over_emit(plan, &g.weights, &given->weights);
+    return status == CLATTN_OK ? clattn__hand_over_emit(plan, &g.o.out, &given->out) : status;
 }
 
 /* ---- choice ------------------------------------------------------------------------------------------------------------- */

@@ -36,6 +36,29 @@ clattn_status clattn__copy_emit(clattn_plan *plan, const clattn__copy_operands *
     return clattn__plan_step(plan, CLATTN__ROLE_COPY, buffers, &params, 1);
 }
 
+static clattn_tensor packed(clattn_dtype dtype, const clattn_tensor *like) {
+    return clattn_tensor_bhld(dtype, like->size[0], like->size[1], like->size[2], like->size[3]);
+}
+
+clattn_status clattn__convert_emit(clattn_plan *plan, clattn_dtype dtype, clattn__operand *x) {
+    if (x->place.where == CLATTN__NOWHERE || x->view.dtype == dtype) return CLATTN_OK;
+    clattn__copy_operands copy = {.x = *x};
+    clattn_status status = clattn__plan_scratch(plan, packed(dtype, &x->view), &copy.y);
+    *x = copy.y;
+    return status == CLATTN_OK ? clattn__copy_emit(plan, &copy) : status;
+}
+
+clattn_status clattn__plan_working(clattn_plan *plan, clattn_dtype dtype, const clattn__operand *output, clattn__operand *work) {
+    *work = *output;
+    if (output->view.dtype == dtype) return CLATTN_OK;
+    return clattn__plan_scratch(plan, packed(dtype, &output->view), work);
+}
+
+clattn_status clattn__hand_over_emit(clattn_plan *plan, const clattn__operand *work, const clattn__operand *output) {
+    if (output->place.where == CLATTN__NOWHERE || clattn__same_place(work, output)) return CLATTN_OK;
+    return clattn__copy_emit(plan, &(clattn__copy_operands){.x = *work, .y = *output});
+}
+
 /* Where the new keys, and the queries, stand. */
 typedef struct stand {
     int64_t position;
@@ -58,8 +81,7 @@ static clattn_status place_queries(clattn_plan *plan, const clattn_attention_des
     *q = clattn__plan_operand(plan, CLATTN_TENSOR_Q);
     if (d->rotary == CLATTN_ROTARY_NONE) return CLATTN_OK;
     clattn__copy_operands copy = rotated(plan, d, at, *q);
-    clattn_status status =
-        clattn__plan_scratch(plan, clattn_tensor_bhld(d->q.dtype, d->q.size[0], d->q.size[1], d->q.size[2], d->q.size[3]), &copy.y);
+    clattn_status status = clattn__plan_scratch(plan, packed(d->q.dtype, &d->q), &copy.y);
     if (status == CLATTN_OK) status = clattn__copy_emit(plan, &copy);
     *q = copy.y;
     return status;

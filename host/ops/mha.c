@@ -8,7 +8,7 @@
 /* Of the attention within; heads and columns are checked. */
 static clattn__attention_sizes attention_sizes(const clattn_mha_desc *d) {
     return (clattn__attention_sizes){
-        .dtype = d->x.dtype,
+        .dtype = CLATTN_F32, /* what is within, whatever is stored */
         .batch = d->x.size[0],
         .members = d->x.size[0],
         .heads_q = d->heads_q,
@@ -63,21 +63,22 @@ static clattn_status mha_declare(clattn_plan *plan, const clattn_mha_desc *d) {
     const int64_t merged = columns_v / d->heads_kv * d->heads_q;
     const int64_t d_out = d->residual ? d_in : d->w_o.dtype == CLATTN_ABSENT ? merged : d->w_o.size[3];
     const char *out_dim = d->residual ? "x's, for the residual" : "columns of w_o, or merged heads";
+    const clattn__types type = CLATTN__TYPE(d->x.dtype);
     const clattn__shape shapes[] = {
-        {CLATTN_TENSOR_X, &d->x, {batch, 1, len_q, d_in}, CLATTN__ONLY_F32, false, CLATTN__READ, "one head"},
-        {CLATTN_TENSOR_X_KV, &d->x_kv, {batch, 1, len_kv, d_kv}, CLATTN__ONLY_F32, true, CLATTN__READ, "x's batch, one head"},
-        {CLATTN_TENSOR_W_Q, &d->w_q, {1, 1, d_in, columns_q}, CLATTN__ONLY_F32, false, CLATTN__READ, "x's dim rows"},
-        {CLATTN_TENSOR_W_K, &d->w_k, {1, 1, d_kv, columns_k}, CLATTN__ONLY_F32, false, CLATTN__READ,
+        {CLATTN_TENSOR_X, &d->x, {batch, 1, len_q, d_in}, CLATTN__ONLY_F32 | CLATTN__FLOATS_16, false, CLATTN__READ, "one head"},
+        {CLATTN_TENSOR_X_KV, &d->x_kv, {batch, 1, len_kv, d_kv}, type, true, CLATTN__READ, "x's batch, one head"},
+        {CLATTN_TENSOR_W_Q, &d->w_q, {1, 1, d_in, columns_q}, type, false, CLATTN__READ, "x's dim rows"},
+        {CLATTN_TENSOR_W_K, &d->w_k, {1, 1, d_kv, columns_k}, type, false, CLATTN__READ,
          "x_kv's dim rows, w_q's head_dim times heads_kv"},
-        {CLATTN_TENSOR_W_V, &d->w_v, {1, 1, d_kv, columns_v}, CLATTN__ONLY_F32, false, CLATTN__READ, "x_kv's dim rows"},
-        {CLATTN_TENSOR_W_O, &d->w_o, {1, 1, merged, d_out}, CLATTN__ONLY_F32, true, CLATTN__READ,
+        {CLATTN_TENSOR_W_V, &d->w_v, {1, 1, d_kv, columns_v}, type, false, CLATTN__READ, "x_kv's dim rows"},
+        {CLATTN_TENSOR_W_O, &d->w_o, {1, 1, merged, d_out}, type, true, CLATTN__READ,
          "heads_q * value_dim rows, out's dim columns"},
-        {CLATTN_TENSOR_B_Q, &d->b_q, {1, 1, 1, columns_q}, CLATTN__ONLY_F32, true, CLATTN__READ, "one for each column of w_q"},
-        {CLATTN_TENSOR_B_K, &d->b_k, {1, 1, 1, columns_k}, CLATTN__ONLY_F32, true, CLATTN__READ, "one for each column of w_k"},
-        {CLATTN_TENSOR_B_V, &d->b_v, {1, 1, 1, columns_v}, CLATTN__ONLY_F32, true, CLATTN__READ, "one for each column of w_v"},
-        {CLATTN_TENSOR_B_O, &d->b_o, {1, 1, 1, d_out}, CLATTN__ONLY_F32, true, CLATTN__READ, "one for each column of w_o"},
-        {CLATTN_TENSOR_OUT, &d->out, {batch, 1, len_q, d_out}, CLATTN__ONLY_F32, false, CLATTN__WRITE, out_dim},
-        {CLATTN_TENSOR_WEIGHTS, &d->weights, {batch, d->heads_q, len_q, len_kv}, CLATTN__ONLY_F32, true, CLATTN__WRITE,
+        {CLATTN_TENSOR_B_Q, &d->b_q, {1, 1, 1, columns_q}, type, true, CLATTN__READ, "one for each column of w_q"},
+        {CLATTN_TENSOR_B_K, &d->b_k, {1, 1, 1, columns_k}, type, true, CLATTN__READ, "one for each column of w_k"},
+        {CLATTN_TENSOR_B_V, &d->b_v, {1, 1, 1, columns_v}, type, true, CLATTN__READ, "one for each column of w_v"},
+        {CLATTN_TENSOR_B_O, &d->b_o, {1, 1, 1, d_out}, type, true, CLATTN__READ, "one for each column of w_o"},
+        {CLATTN_TENSOR_OUT, &d->out, {batch, 1, len_q, d_out}, type, false, CLATTN__WRITE, out_dim},
+        {CLATTN_TENSOR_WEIGHTS, &d->weights, {batch, d->heads_q, len_q, len_kv}, CLATTN__ONLY_F32 | type, true, CLATTN__WRITE,
          "heads_q maps of len_q by len_kv"},
     };
     const double products = (double)len_q * (double)d_in * (double)columns_q +
@@ -110,12 +111,12 @@ static clattn_tensor merge_heads(clattn_tensor split) { /* a packed BLHD view */
     return clattn_tensor_blhd(split.dtype, split.size[0], 1, split.size[2], split.size[1] * split.size[3]);
 }
 
-static clattn_status project_in(clattn_plan *plan, clattn_tensor_id x, clattn_tensor_id w, clattn_tensor_id bias,
+static clattn_status project_in(clattn_plan *plan, const clattn__operand *x, clattn_tensor_id w, clattn_tensor_id bias,
                                 clattn_tensor y_view, clattn__operand *y) {
     clattn_status status = clattn__plan_scratch(plan, y_view, y);
     if (status != CLATTN_OK) return status;
     const clattn__project_operands o = {
-        .x = clattn__plan_operand(plan, x),
+        .x = *x,
         .w = clattn__plan_operand(plan, w),
         .bias = clattn__plan_operand(plan, bias),
         .y = *y,
@@ -123,14 +124,14 @@ static clattn_status project_in(clattn_plan *plan, clattn_tensor_id x, clattn_te
     return clattn__project_emit(plan, &o);
 }
 
-static clattn_status project_out(clattn_plan *plan, const clattn_mha_desc *d, const clattn__operand *heads) {
+static clattn_status project_out(clattn_plan *plan, const clattn_mha_desc *d, const clattn__operand *x, const clattn__operand *heads) {
     clattn__project_operands o = {
         .x = {merge_heads(heads->view), heads->place},
         .w = clattn__plan_operand(plan, CLATTN_TENSOR_W_O),
         .bias = clattn__plan_operand(plan, CLATTN_TENSOR_B_O),
         .y = clattn__plan_operand(plan, CLATTN_TENSOR_OUT),
     };
-    if (d->residual) o.residual = clattn__plan_operand(plan, CLATTN_TENSOR_X);
+    if (d->residual) o.residual = *x;
     return clattn__project_emit(plan, &o);
 }
 
@@ -147,23 +148,29 @@ static clattn_status mha_build(clattn_plan *plan) {
     const clattn_tensor k = clattn_tensor_bhld(CLATTN_F32, s.batch, s.heads_kv, s.len_kv, s.head_dim);
     const clattn_tensor v = clattn_tensor_bhld(CLATTN_F32, s.batch, s.heads_kv, s.len_kv, s.value_dim);
     const clattn_tensor out = clattn_tensor_blhd(CLATTN_F32, s.batch, s.heads_q, s.len_q, s.value_dim);
-    const clattn_tensor_id kv = d->x_kv.dtype == CLATTN_ABSENT ? CLATTN_TENSOR_X : CLATTN_TENSOR_X_KV;
+    const clattn__operand output = clattn__plan_operand(plan, CLATTN_TENSOR_OUT);
+    clattn__operand x = clattn__plan_operand(plan, CLATTN_TENSOR_X), x_kv = clattn__plan_operand(plan, CLATTN_TENSOR_X_KV);
+    clattn__operand merged = output;
     clattn__attention_operands o = {.weights = clattn__plan_operand(plan, CLATTN_TENSOR_WEIGHTS)};
-    clattn_status status = project_in(plan, CLATTN_TENSOR_X, CLATTN_TENSOR_W_Q, CLATTN_TENSOR_B_Q, q, &o.q);
+    clattn_status status = clattn__convert_emit(plan, CLATTN_F32, &x);
+    if (status == CLATTN_OK) status = clattn__convert_emit(plan, CLATTN_F32, &x_kv);
+    const clattn__operand *kv = x_kv.place.where == CLATTN__NOWHERE ? &x : &x_kv;
+    if (status == CLATTN_OK) status = project_in(plan, &x, CLATTN_TENSOR_W_Q, CLATTN_TENSOR_B_Q, q, &o.q);
     if (status == CLATTN_OK) status = project_in(plan, kv, CLATTN_TENSOR_W_K, CLATTN_TENSOR_B_K, k, &o.k);
     if (status == CLATTN_OK) status = project_in(plan, kv, CLATTN_TENSOR_W_V, CLATTN_TENSOR_B_V, v, &o.v);
-    /* Three launches that do not wait for one another count as one step of the chain. */
-    plan->dependent_steps = plan->launches ? 1 : 0;
-    if (d->w_o.dtype == CLATTN_ABSENT) {
-        o.out = clattn__plan_operand(plan, CLATTN_TENSOR_OUT);
+    /* Three products that do not wait for one another count as one step of the chain; what converts their operands is before them. */
+    plan->dependent_steps = plan->launches == 0 ? 0 : d->x.dtype == CLATTN_F32 ? 1 : 2;
+    if (status == CLATTN_OK && d->w_o.dtype == CLATTN_ABSENT) {
+        status = clattn__plan_working(plan, CLATTN_F32, &output, &o.out);
+        merged = o.out;
         o.out.view = split_heads(o.out.view, d->heads_q);
     } else if (status == CLATTN_OK) {
         status = clattn__plan_scratch(plan, out, &o.out);
     }
     clattn__attention_option_operands(plan, &o);
     if (status == CLATTN_OK) status = clattn__attention_emit(plan, &d->options, &s, &o);
-    if (status == CLATTN_OK && d->w_o.dtype != CLATTN_ABSENT) status = project_out(plan, d, &o.out);
-    return status;
+    if (status != CLATTN_OK) return status;
+    return d->w_o.dtype == CLATTN_ABSENT ? clattn__hand_over_emit(plan, &merged, &output) : project_out(plan, d, &x, &o.out);
 }
 
 const clattn__operator clattn__operator_mha = {

@@ -14,6 +14,7 @@
 typedef uint32_t clattn__types;
 #define CLATTN__TYPE(dtype) ((clattn__types)1 << (dtype))
 #define CLATTN__ONLY_F32 CLATTN__TYPE(CLATTN_F32)
+#define CLATTN__FLOATS_16 (CLATTN__TYPE(CLATTN_F16) | CLATTN__TYPE(CLATTN_BF16))
 #define CLATTN__INTEGERS (CLATTN__TYPE(CLATTN_I32) | CLATTN__TYPE(CLATTN_I64))
 
 /* A row of the shapes table that an operator checks: tensor `id` must have these sizes and one of these types. `what` explains a size
@@ -86,6 +87,12 @@ typedef struct clattn__copy_operands {
 } clattn__copy_operands;
 
 clattn_status clattn__copy_emit(clattn_plan *, const clattn__copy_operands *);
+/* Replace an operand by a copy of it in workspace, unless it is absent or of the type already. */
+clattn_status clattn__convert_emit(clattn_plan *, clattn_dtype, clattn__operand *);
+/* What to write in place of an operand: itself where it is of the type already, else new workspace. */
+clattn_status clattn__plan_working(clattn_plan *, clattn_dtype, const clattn__operand *, clattn__operand *work);
+/* Bring that to the operand, where it is not the operand itself. */
+clattn_status clattn__hand_over_emit(clattn_plan *, const clattn__operand *work, const clattn__operand *);
 /* The place of a list of integers, as kernels take it, and how it lies. */
 int_list clattn__int_list(const clattn__operand *, int dim);
 
@@ -101,7 +108,8 @@ clattn_status clattn__merge_emit(clattn_plan *, const clattn__merge_operands *);
 
 /* ---- project ---------------------------------------------------------------------------------------------------------- */
 
-/* A step for y = x w + bias + residual; bias and residual may be absent. y is (batch, heads, len, dim), columns h * dim + d. */
+/* Steps for y = x w + bias + residual; bias and residual may be absent. y is (batch, heads, len, dim), columns h * dim + d. What is not
+ * in f32 is converted. */
 typedef struct clattn__project_operands {
     clattn__operand x, w, bias, residual, y;
 } clattn__project_operands;

@@ -5,7 +5,7 @@
 #include "../reference/reference.h"
 #include "ops.h"
 
-clattn_status clattn__project_emit(clattn_plan *plan, const clattn__project_operands *o) {
+static clattn_status emit_f32(clattn_plan *plan, const clattn__project_operands *o) {
     const clattn__params params = {.project = {
         .x = clattn__strides(&o->x.view),
         .w = clattn__strides(&o->w.view),
@@ -22,6 +22,17 @@ clattn_status clattn__project_emit(clattn_plan *plan, const clattn__project_oper
     }};
     const clattn__place buffers[] = {o->x.place, o->w.place, o->bias.place, o->residual.place, o->y.place};
     return clattn__plan_step(plan, CLATTN__ROLE_PROJECT, buffers, &params, 1);
+}
+
+clattn_status clattn__project_emit(clattn_plan *plan, const clattn__project_operands *given) {
+    clattn__project_operands o = *given;
+    clattn__operand *const inputs[] = {&o.x, &o.w, &o.bias, &o.residual};
+    clattn_status status = CLATTN_OK;
+    for (size_t n = 0; n < sizeof inputs / sizeof *inputs && status == CLATTN_OK; n++)
+        status = clattn__convert_emit(plan, CLATTN_F32, inputs[n]);
+    if (status == CLATTN_OK) status = clattn__plan_working(plan, CLATTN_F32, &given->y, &o.y);
+    if (status == CLATTN_OK) status = emit_f32(plan, &o);
+    return status == CLATTN_OK ? clattn__hand_over_emit(plan, &o.y, &given->y) : status;
 }
 
 /* One of q, k, v: which tensors it is made of. */
@@ -43,13 +54,14 @@ static clattn_status declare_product(clattn_plan *plan, const product *ids, cons
     if (status == CLATTN_OK) status = clattn__check_sizes(plan, y_name, y);
     if (status != CLATTN_OK) return status;
     const int64_t columns = w->size[3];
+    const clattn__types type = CLATTN__TYPE(plan->desc.project_qkv.x.dtype);
     if (y->size[1] * y->size[3] != columns)
         return clattn__fail(plan->context, CLATTN_ERROR_SHAPE, "%s has %lld heads of %lld and %s has %lld columns", y_name,
                             (long long)y->size[1], (long long)y->size[3], w_name, (long long)columns);
     const clattn__shape shapes[] = {
-        {ids->w, w, {1, 1, x->size[3], columns}, CLATTN__ONLY_F32, false, CLATTN__READ, "x's dim rows"},
-        {ids->bias, bias, {1, 1, 1, columns}, CLATTN__ONLY_F32, true, CLATTN__READ, "one for each column of the weight"},
-        {ids->y, y, {x->size[0], y->size[1], x->size[2], y->size[3]}, CLATTN__ONLY_F32, false, CLATTN__WRITE, "x's batch and len"},
+        {ids->w, w, {1, 1, x->size[3], columns}, type, false, CLATTN__READ, "x's dim rows"},
+        {ids->bias, bias, {1, 1, 1, columns}, type, true, CLATTN__READ, "one for each column of the weight"},
+        {ids->y, y, {x->size[0], y->size[1], x->size[2], y->size[3]}, type, false, CLATTN__WRITE, "x's batch and len"},
     };
     plan->flops += 2.0 * (double)x->size[0] * (double)x->size[2] * (double)x->size[3] * (double)columns;
     return clattn__declare(plan, shapes, sizeof shapes / sizeof *shapes);
@@ -59,8 +71,8 @@ static clattn_status project_qkv_validate(clattn_plan *plan) {
     const clattn_project_qkv_desc *d = &plan->desc.project_qkv;
     const clattn_tensor *x_kv = d->x_kv.dtype == CLATTN_ABSENT ? &d->x : &d->x_kv;
     const clattn__shape inputs[] = {
-        {CLATTN_TENSOR_X, &d->x, {d->x.size[0], 1, d->x.size[2], d->x.size[3]}, CLATTN__ONLY_F32, false, CLATTN__READ, "one head"},
-        {CLATTN_TENSOR_X_KV, &d->x_kv, {d->x.size[0], 1, d->x_kv.size[2], d->x_kv.size[3]}, CLATTN__ONLY_F32, true, CLATTN__READ,
+        {CLATTN_TENSOR_X, &d->x, {d->x.size[0], 1, d->x.size[2], d->x.size[3]}, CLATTN__ONLY_F32 | CLATTN__FLOATS_16, false, CLATTN__READ, "one head"},
+        {CLATTN_TENSOR_X_KV, &d->x_kv, {d->x.size[0], 1, d->x_kv.size[2], d->x_kv.size[3]}, CLATTN__TYPE(d->x.dtype), true, CLATTN__READ,
          "x's batch, one head"},
     };
     clattn_status status = clattn__declare(plan, inputs, sizeof inputs / sizeof *inputs);
@@ -75,22 +87,23 @@ static clattn_status project_qkv_validate(clattn_plan *plan) {
 }
 
 static clattn_status project_qkv_build(clattn_plan *plan) {
+    clattn__operand x = clattn__plan_operand(plan, CLATTN_TENSOR_X), x_kv = clattn__plan_operand(plan, CLATTN_TENSOR_X_KV);
+    clattn_status status = clattn__convert_emit(plan, CLATTN_F32, &x); /* once for all products */
+    if (status == CLATTN_OK) status = clattn__convert_emit(plan, CLATTN_F32, &x_kv);
     plan->algorithm = "project";
     for (int n = 0; n < 3; n++) {
         clattn__project_operands o = {
-            .x = clattn__plan_operand(plan, products[n].x),
+            .x = products[n].x == CLATTN_TENSOR_X_KV && x_kv.place.where != CLATTN__NOWHERE ? x_kv : x,
             .w = clattn__plan_operand(plan, products[n].w),
             .bias = clattn__plan_operand(plan, products[n].bias),
             .y = clattn__plan_operand(plan, products[n].y),
         };
         if (o.y.place.where == CLATTN__NOWHERE) continue;
-        if (o.x.place.where == CLATTN__NOWHERE) o.x = clattn__plan_operand(plan, CLATTN_TENSOR_X);
-        clattn_status status = clattn__project_emit(plan, &o);
-        if (status != CLATTN_OK) return status;
+        if (status == CLATTN_OK) status = clattn__project_emit(plan, &o);
     }
-    /* The products do not wait for one another. */
-    plan->dependent_steps = plan->launches ? 1 : 0;
-    return CLATTN_OK;
+    /* The products do not wait for one another, though for the copies that convert their operands, and the other way round. */
+    plan->dependent_steps = plan->launches == 0 ? 0 : plan->desc.project_qkv.x.dtype == CLATTN_F32 ? 1 : 3;
+    return status;
 }
 
 const clattn__operator clattn__operator_project_qkv = {

@@ -22,18 +22,37 @@ INLINE void tile_clear(real *c, int rows) {
 }
 
 /* C += A panel for `rows` rows, ROWS at most. */
-INLINE void tile_multiply_rows(int rows, real *c, __global const real *a, i64 a_row, i64 a_step, const real *panel, i64 depth) {
-    vec acc[ROWS][VECTORS];
-    FOR_BLOCK(r, v) acc[r][v] = vec_load(c + ROW_AT(r, rows) * LANES + v * WIDTH);
-    multiply(acc, rows, a, a_row, a_step, panel, LANES, depth);
-    FOR_BLOCK(r, v) if (r < rows) vec_store(acc[r][v], c + r * LANES + v * WIDTH);
+#define DEFINE_TILE_MULTIPLY(name, multiply, VECTORS)                                                                      \
+    INLINE void name(int rows, real *c, __global const real *a, i64 a_row, i64 a_step, const real *panel, i64 depth) {     \
+        vec acc[ROWS][VECTORS];                                                                                            \
+        UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < VECTORS; v++)                                     \
+            acc[r][v] = vec_load(c + ROW_AT(r, rows) * LANES + v * WIDTH);                                                 \
+        multiply(acc, rows, a, a_row, a_step, panel, LANES, depth);                                                        \
+        UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < VECTORS; v++)                                     \
+            if (r < rows) vec_store(acc[r][v], c + r * LANES + v * WIDTH);                                                 \
+    }
+
+DEFINE_TILE_MULTIPLY(tile_multiply_rows, multiply, VECTORS)
+
+/* A panel of which only the first NARROW lanes are in use takes a vector less. */
+#define NARROW_VECTORS (VECTORS - 1)
+#define NARROW (NARROW_VECTORS * WIDTH)
+DEFINE_MULTIPLY(multiply_narrow, ROWS, NARROW_VECTORS, __global, __private)
+DEFINE_TILE_MULTIPLY(tile_multiply_narrow, multiply_narrow, NARROW_VECTORS)
+
+/* The lanes of the next panel where `left` columns are left: two narrow panels in place of a full one and a single vector, whose
+ * few sums would leave the multipliers waiting. */
+INLINE int panel_lanes(i64 left) {
+    if (left > LANES && left <= 2 * NARROW) return NARROW;
+    return left < LANES ? (int)left : LANES;
 }
 
 /* panel[k][lane] = b[k * b_step + lane * b_lane] for the first `lanes` lanes, 0 for the others. */
 INLINE void panel_pack(real *panel, __global const real *b, i64 b_step, i64 b_lane, int depth, int lanes) {
-    if (b_lane == 1 && lanes == LANES) {
+    if (b_lane == 1) {
         for (int k = 0; k < depth; k++, b += b_step, panel += LANES) {
-            UNROLL for (int v = 0; v < VECTORS; v++) vec_store(vec_load(b + v * WIDTH), panel + v * WIDTH);
+            UNROLL for (int v = 0; v < VECTORS; v++)
+                vec_store(row_load(b + v * WIDTH, 1, lanes - v * WIDTH, REAL(0.0)), panel + v * WIDTH);
         }
         return;
     }
@@ -45,11 +64,10 @@ INLINE void panel_pack(real *panel, __global const real *b, i64 b_step, i64 b_la
 
 /* to[lane * stride] = scale * from[lane] for the first `lanes` lanes. */
 INLINE void lanes_store(__global real *to, i64 stride, const real *from, real scale, int lanes) {
-    if (stride == 1 && lanes == LANES) {
-        UNROLL for (int v = 0; v < VECTORS; v++) vec_store(scale * vec_load(from + v * WIDTH), to + v * WIDTH);
-        return;
+    UNROLL for (int v = 0; v < VECTORS; v++) {
+        int n = v * WIDTH;
+        row_store(to + n * stride, stride, lanes - n, scale * vec_load(from + n));
     }
-    for (int lane = 0; lane < lanes; lane++) to[lane * stride] = scale * from[lane];
 }
 
 #endif

@@ -19,6 +19,9 @@
 #ifndef CLATTN_GPU_ATTEND_H
 #define CLATTN_GPU_ATTEND_H
 
+#if !defined(SPLIT)
+#error "SPLIT is 1 where rows are those of a group of heads, else 0"
+#endif
 #if !defined(TILE_Q) || !defined(TILE_KV) || !defined(TILE_J) || !defined(VALUE_DIM_MAX) || !defined(DTYPE) || !defined(MODIFIED)
 #error "TILE_Q, TILE_KV and TILE_J come from the kernel's row, VALUE_DIM_MAX, DTYPE and MODIFIED from the plan"
 #endif
@@ -44,9 +47,18 @@
 
 #define LOG2_E 1.44269504f
 
+/* Elements of out: of a part, what sums are. */
+#if SPLIT
+typedef float result;
+#define write_results write_floats
+#else
+typedef element result;
+#define write_results write_elements
+#endif
+
 /* ---- rows ---------------------------------------------------------------------------------------------------------- */
 
-/* The rows of a tile: queries of one head or, where ROWS_OF_GROUP, the queries of one head after another. */
+/* The rows of a tile: queries of one head or, where SPLIT, the queries of one head after those of another. */
 typedef struct row_tile {
     i64 b, h, i; /* of row 0 */
     i64 left;    /* rows that exist from there on */
@@ -54,11 +66,7 @@ typedef struct row_tile {
 
 /* Heads from row 0's to row r's. */
 INLINE int heads_before(const attention_params *p, const row_tile *tile, int r) {
-#ifdef ROWS_OF_GROUP
-    return periods_before(tile->i, p->len_q, r, TILE_Q);
-#else
-    return 0;
-#endif
+    return SPLIT ? periods_before(tile->i, p->len_q, r, TILE_Q) : 0;
 }
 
 INLINE i64 query_of_row(const attention_params *p, const row_tile *tile, int r) {
@@ -73,10 +81,11 @@ INLINE i64 row_offset(const attention_params *p, const row_tile *tile, strides s
 
 /* ---- scores -------------------------------------------------------------------------------------------------------- */
 
-/* The buffers of options, at row 0 of a tile. Absent ones are not read. */
+/* The options' buffers. Absent ones are not read. */
 typedef struct tile_options {
     const global uchar *mask;
     const global void *bias;
+    i64 mask_at, bias_at;      /* element of row 0's key 0 */
     const local float *slopes; /* of each row */
 } tile_options;
 
@@ -106,7 +115,6 @@ INLINE uint out_of_range(const attention_params *p, const member *m, const row_t
     return hidden;
 }
 
-#if MODIFIED
 /* Softcap, bias and ALiBi; returns the scores that elements of mask or bias hide. */
 INLINE uint modify_scores(const attention_params *p, const member *m, const row_tile *tile, tile_options options, float4 *scores,
                           i64 j) {
@@ -116,8 +124,8 @@ INLINE uint modify_scores(const attention_params *p, const member *m, const row_
         if (row >= tile->left) continue;
         const row_options at = {options.mask,
                                 options.bias,
-                                row_offset(p, tile, p->mask, row),
-                                row_offset(p, tile, p->bias, row),
+                                options.mask_at + row_offset(p, tile, p->mask, row),
+                                options.bias_at + row_offset(p, tile, p->bias, row),
                                 query_of_row(p, tile, row) + m->offset,
                                 options.slopes[row]};
         UNROLL for (int c = 0; c < KEY_VECTORS; c++) {
@@ -134,7 +142,6 @@ INLINE uint modify_scores(const attention_params *p, const member *m, const row_
     }
     return hidden;
 }
-#endif
 
 /* ---- softmax ------------------------------------------------------------------------------------------------------- */
 
@@ -250,13 +257,11 @@ INLINE void attend(const attention_params *p, const member *m, const row_tile *t
         float4 scores[REG_M * KEY_VECTORS];
         product(scores, buffer, buffer + Q_VECTORS, queries, keys, p->head_dim);
         UNROLL for (int n = 0; n < REG_M * KEY_VECTORS; n++) scores[n] *= p->scale;
-#if MODIFIED
-        hidden = modify_scores(p, m, tile, options, scores, j);
-        if (marked) hidden |= out_of_range(p, m, tile, j);
-        marked |= p->has_mask || p->has_bias;
-#else
         if (marked) hidden = out_of_range(p, m, tile, j);
-#endif
+        if (MODIFIED) {
+            hidden |= modify_scores(p, m, tile, options, scores, j);
+            marked |= p->has_mask || p->has_bias;
+        }
         if (marked) replace_hidden(scores, hidden, -INFINITY);
         weigh((local float *)buffer, rows, scores);
         if (marked) replace_hidden(scores, hidden, HIDDEN_WEIGHT);
@@ -282,7 +287,7 @@ INLINE void finish_sums(const attention_params *p, const row_tile *tile, local f
 
 /* Normalise and write the rows; out and lse (or NULL) are at the tile's row 0, a sink of -infinity is none. */
 INLINE void write_rows(const attention_params *p, const row_tile *tile, const rows_state *rows, local float *place,
-                       global element *out, global float *lse, float sink) {
+                       global result *out, global float *lse, float sink) {
     local float *maxima = place + TILE_Q * ACROSS, *scales = maxima + TILE_Q;
     UNROLL for (int r = 0; r < REG_M; r++) if (item_column() == 0) maxima[item_row() + r] = rows->max[r];
     share(place, rows->sum);
@@ -294,7 +299,7 @@ INLINE void write_rows(const attention_params *p, const row_tile *tile, const ro
             const i64 d = 4 * (c * ACROSS + item_column());
             const float4 mean = scale == -1.0f ? (float4)(0.0f) : rows->acc[r * VALUE_VECTORS + c] * scale;
             if (row < tile->left && d < p->value_dim)
-                write_vector(out + row_offset(p, tile, p->out, row) + d * p->out.d, p->out.d, mean, p->value_dim - d);
+                write_results(out + row_offset(p, tile, p->out, row) + d * p->out.d, p->out.d, mean, p->value_dim - d);
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE); /* before `place` is used again */

@@ -24,6 +24,7 @@
  * rather than multiplied by 0. Tiles whose every key is masked for every row are not visited. fmax drops a NaN, but the weight
  * of a NaN score is NaN and through the row's sum spoils that row alone.
  */
+#define SPLIT 0
 #include "attend.h"
 
 KERNEL void attention(const global element *q, const global element *k, const global element *v, global element *out,
@@ -31,9 +32,7 @@ KERNEL void attention(const global element *q, const global element *k, const gl
                       const global uchar *mask, const global void *bias, const global float *slopes,
                       const global float *sinks, const attention_params p) {
     local float4 weights[TILE_VECTORS(TILE_Q, TILE_KV)], buffer[BUFFER_VECTORS];
-#if MODIFIED
     local float row_slopes[TILE_Q];
-#endif
     q += p.base[0];
     k += p.base[1];
     v += p.base[2];
@@ -50,14 +49,11 @@ KERNEL void attention(const global element *q, const global element *k, const gl
         const row_tile tile = {at.b, at.h, i, m.len_q - i};
         const key_range any = live_for_any(&p, &m, i, TILE_Q), all = live_for_all(&p, &m, i, TILE_Q);
         const operand queries = operand_of(q + offset_of(p.q, at.b, at.h, m.q_first + i, 0), p.q.l, p.q.d, tile.left, true);
-        tile_options options = {0, 0, 0};
-#if MODIFIED
-        options.mask = mask + p.base[8] + offset_of(p.mask, at.b, at.h, i, 0);
-        options.bias = (const global char *)bias + (p.base[9] + offset_of(p.bias, at.b, at.h, i, 0)) * bytes_of(p.bias_dtype);
-        options.slopes = row_slopes;
-        for (int row = (int)get_local_id(0); row < TILE_Q; row += WORK_GROUP)
-            row_slopes[row] = alibi_slope(&p, slopes + p.base[10], at.b, at.h);
-#endif
+        const tile_options options = {mask, bias, p.base[8] + offset_of(p.mask, at.b, at.h, i, 0),
+                                      p.base[9] + offset_of(p.bias, at.b, at.h, i, 0), row_slopes};
+        if (MODIFIED)
+            for (int row = (int)get_local_id(0); row < TILE_Q; row += WORK_GROUP)
+                row_slopes[row] = alibi_slope(&p, slopes + p.base[10], at.b, at.h);
         rows_state rows;
         begin_rows(&rows);
         attend(&p, &m, &tile, &rows, weights, buffer, queries, k + offset_of(p.k, at.b, at.g, m.kv_first, 0),

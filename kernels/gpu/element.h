@@ -66,16 +66,20 @@ INLINE element narrow(float x) { return bf16_of_float(x); }
 #endif
 
 /* to[0], to[stride], ...: the first `count` of four; one store where memory allows it. */
-INLINE void write_vector(global element *to, i64 stride, float4 value, i64 count) {
-    const element each[4] = {narrow(value.x), narrow(value.y), narrow(value.z), narrow(value.w)};
-    if (count >= 4 && stride == 1 && ((size_t)to & (sizeof(element4) - 1)) == 0) {
-        *(global element4 *)to = (element4)(each[0], each[1], each[2], each[3]);
-        return;
+#define WRITE_FOUR(name, type, of_float)                                                                                       \
+    INLINE void name(global type *to, i64 stride, float4 value, i64 count) {                                                   \
+        const type each[4] = {of_float(value.x), of_float(value.y), of_float(value.z), of_float(value.w)};                     \
+        if (count >= 4 && stride == 1 && ((size_t)to & (sizeof(type##4) - 1)) == 0) {                                          \
+            *(global type##4 *)to = (type##4)(each[0], each[1], each[2], each[3]);                                             \
+            return;                                                                                                            \
+        }                                                                                                                      \
+        UNROLL for (int e = 0; e < 4; e++) {                                                                                   \
+            if (e < count) *to = each[e];                                                                                      \
+            to += stride;                                                                                                      \
+        }                                                                                                                      \
     }
-    UNROLL for (int e = 0; e < 4; e++) {
-        if (e < count) *to = each[e];
-        to += stride;
-    }
-}
+WRITE_FOUR(write_floats, float, )
+WRITE_FOUR(write_elements, element, narrow)
+#undef WRITE_FOUR
 
 #endif

@@ -1,4 +1,4 @@
-/* weights[b,h,i,j] = scores[b,h,i,j] where the mask lets query i look at key j, else -infinity.
+/* weights[b,h,i,j] = what softcap, bias and ALiBi make of scores[b,h,i,j] where query i may look at key j, else -infinity.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -8,17 +8,18 @@
  * Group           TILE_M rows of one head; WORK_GROUP / TILE_M work-items walk a row side by side
  * Local memory    none
  * Work-group      WORK_GROUP, a multiple of TILE_M
- * Compiled        for sm_90 by clang 15 and ptxas 13: 32 registers, no spills;
+ * Compiled        for sm_90 by clang 15 and ptxas 13: REGS registers, no spills;
  *                 not yet measured on a GPU
  */
 #include "heads.h"
+#include "options.h"
 
 #ifndef TILE_M
 #error "TILE_M comes from the kernel's row"
 #endif
 #define LANES (WORK_GROUP / TILE_M)
 
-KERNEL void mask(const global float *scores, global float *weights, INT_BUFFER kv_lengths, const global uchar *hidden,
+KERNEL void mask(const global float *scores, global float *weights, INT_BUFFER kv_lengths, const global uchar *mask,
                  const global void *bias, const global float *slopes, const attention_params p) {
     const int lane = (int)get_local_id(0) % LANES, row = (int)get_local_id(0) / LANES;
     const i64 tiles_i = tiles_of(p.len_q, TILE_M);
@@ -31,8 +32,17 @@ KERNEL void mask(const global float *scores, global float *weights, INT_BUFFER k
         if (i >= p.len_q) continue;
         const member m = member_of(&p, kv_lengths, kv_lengths, kv_lengths, at.b);
         const key_range live = live_range(&p, &m, i);
+        const row_options options = {mask,
+                                     bias,
+                                     p.base[3] + offset_of(p.mask, at.b, at.h, i, 0),
+                                     p.base[4] + offset_of(p.bias, at.b, at.h, i, 0),
+                                     i + m.offset,
+                                     alibi_slope(&p, slopes + p.base[5], at.b, at.h)};
         const global float *from = scores + offset_of(p.scores, at.b, at.h, i, 0);
         global float *to = weights + offset_of(p.weights, at.b, at.h, i, 0);
-        for (i64 j = lane; j < p.len_kv; j += LANES) to[j * p.weights.d] = is_live(live, j) ? from[j * p.scores.d] : -INFINITY;
+        for (i64 j = lane; j < p.len_kv; j += LANES) {
+            bool hidden;
+            to[j * p.weights.d] = is_live(live, j) ? modified_score(&p, &options, from[j * p.scores.d], j, &hidden) : -INFINITY;
+        }
     }
 }

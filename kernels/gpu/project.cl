@@ -46,7 +46,7 @@ INLINE void write_columns(const project_params *p, global float *y, i64 b, i64 l
     i64 h = n / p->dim, d = n % p->dim;
     global float *row = y + b * p->y.b + l * p->y.l;
     if (d + 4 <= p->dim) {
-        write_vector(row + h * p->y.h + d * p->y.d, p->y.d, value, 4);
+        write_floats(row + h * p->y.h + d * p->y.d, p->y.d, value, 4);
         return;
     }
     UNROLL for (int e = 0; e < 4; e++) {

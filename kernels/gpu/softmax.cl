@@ -1,8 +1,9 @@
-/* weights[b,h,i,j] = exp(scores[b,h,i,j] - lse[b,h,i]),  lse[b,h,i] = log of the sum over live j of exp(scores[b,h,i,j]).
+/* weights[b,h,i,j] = exp(scores[b,h,i,j] - lse[b,h,i]),
+ * lse[b,h,i] = log of the sum over live j of exp(scores[b,h,i,j]) + exp(sinks[b,h]) where there are sinks.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A score of -infinity weighs 0; a row of nothing else has weights 0 and lse -infinity. A NaN or a +infinity makes its row NaN,
+ * A score of -infinity weighs 0; a row of nothing else has weights 0 and lse -infinity, or its sink. A NaN or a +infinity makes its row NaN,
  * but masked keys weigh 0 even there.
  * Source and destination may be the same memory.
  *
@@ -32,6 +33,11 @@ INLINE exp_sum join(exp_sum a, exp_sum b) {
     both.max = fmax(a.max, b.max);
     both.sum = a.sum * exp(a.max - pivot(both.max)) + b.sum * exp(b.max - pivot(both.max));
     return both;
+}
+
+/* -infinity weighs 0 even in a row of NaN, whose scale is one: it may be that of a masked key. */
+INLINE float weight_of(float score, float max, float scale) {
+    return score == -INFINITY ? 0.0f : exp(score - pivot(max)) * scale;
 }
 
 /* The lane's first key from `key` on. */
@@ -67,6 +73,7 @@ KERNEL void softmax(const global float *scores, global float *weights, global fl
     weights += p.base[1];
     lse += p.base[2];
     kv_lengths += p.base[3];
+    sinks += p.base[4];
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         const i64 i = group % tiles_i * TILE_M + row;
         const head at = head_at(&p, group / tiles_i);
@@ -75,10 +82,11 @@ KERNEL void softmax(const global float *scores, global float *weights, global fl
         const global float *from = scores + offset_of(p.scores, at.b, at.h, i, 0);
         global float *to = weights + offset_of(p.weights, at.b, at.h, i, 0);
 
-        const exp_sum total = sum_of_row(sums, sum_of_lane(from, p.scores.d, live, lane), lane);
+        const exp_sum sink = {p.has_sinks ? sinks[at.b * p.sinks_b + at.h * p.sinks_h] : -INFINITY, 1.0f};
+        const exp_sum total = join(sum_of_row(sums, sum_of_lane(from, p.scores.d, live, lane), lane), sink);
         const float scale = total.sum == 0.0f ? 0.0f : 1.0f / total.sum;
         for (i64 j = lane_from(live.first, lane); j < live.end; j += LANES)
-            to[j * p.weights.d] = exp(from[j * p.scores.d] - pivot(total.max)) * scale;
+            to[j * p.weights.d] = weight_of(from[j * p.scores.d], total.max, scale);
         for (i64 j = lane; j < live.first; j += LANES) to[j * p.weights.d] = 0.0f;
         for (i64 j = live.end + lane; j < p.len_kv && i < p.len_q; j += LANES) to[j * p.weights.d] = 0.0f;
         if (p.has_lse && lane == 0 && i < p.len_q) lse[offset_of(p.lse, at.b, at.h, i, 0)] = total.max + log(total.sum);

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Which j are live is the mask's to say (mask.h), never weights == 0: a masked value is left out even when it is NaN, a live
- * one counts even when its weight is 0.
+ * Which j are live is for ranges (mask.h), mask and bias to say, never for weights == 0: a masked value is left out even when it
+ * is NaN, a live one counts even when its weight is 0.
  *
  * Shapes          weights (batch, heads_q, len_q, len_kv), v (batch, heads_kv, len_kv, value_dim), out (.., len_q, value_dim)
  * Group           one TILE_M x TILE_N tile of one head's output, over the keys that any of its rows may look at
@@ -14,22 +14,32 @@
  *                 not yet measured on a GPU
  */
 #include "masked.h"
+#include "options.h"
 
 #define VECTORS TILE_COLUMNS(TILE_N)
 
-/* tile_multiply for the chunk at key j, whose lines some rows may not use. */
-INLINE void multiply_masked(const attention_params *p, float4 *acc, const local float4 *tile_w, const local float4 *tile_v,
-                            const member *m, i64 i, i64 j) {
-    const row_ranges live = live_of_rows(p, m, i, j, TILE_K);
-    tile_multiply_live(acc, tile_w, tile_v, TILE_N, TILE_K, &live);
+/* Mark the weights of the chunk at key j that their rows, of the tile from query i on, may not use. Each work-item does those that
+ * it stored itself. */
+INLINE void mark_hidden(const attention_params *p, const member *m, const row_options *options, local float *tile, i64 i, i64 j) {
+    const walk w = walk_of(TILE_M, TILE_K);
+#pragma unroll 1
+    for (int n = 0; n < w.count; n++) {
+        const int row = w.line + n / w.per_line * w.lines, k = w.mover + n % w.per_line * w.movers;
+        row_options at = *options;
+        at.mask_at += row * p->mask.l;
+        at.bias_at += row * p->bias.l;
+        if (i + row < p->len_q && (!is_live(live_range(p, m, i + row), j + k) || is_hidden(p, &at, j + k)))
+            tile[k * TILE_LINE(TILE_M) + row] = HIDDEN_WEIGHT;
+    }
 }
 
 /* acc = the tile from query i on; the structure of `product`, in the order of j. */
-INLINE void masked_product(const attention_params *p, float4 *acc, local float4 *tile_w, local float4 *tile_v, operand weights,
-                           operand values, const member *m, i64 i) {
-    float slots_w[TILE_SLOTS(TILE_M, TILE_K)], slots_v[TILE_SLOTS(TILE_N, TILE_K)];
+INLINE void masked_product(const attention_params *p, const member *m, const row_options *options, float4 *acc,
+                           local float4 *tile_w, local float4 *tile_v, operand weights, operand values, i64 i) {
+    element slots_w[TILE_SLOTS(TILE_M, TILE_K)], slots_v[TILE_SLOTS(TILE_N, TILE_K)];
     const key_range any = live_for_any(p, m, i, TILE_M), all = live_for_all(p, m, i, TILE_M);
     const i64 start = any.first / TILE_K * TILE_K;
+    bool marked = false;
     clear(acc, REG_M * VECTORS);
     for (i64 j = start; j < any.end + TILE_K; j += TILE_K) {
         const bool more = j < any.end;
@@ -37,13 +47,15 @@ INLINE void masked_product(const attention_params *p, float4 *acc, local float4 
             tile_fetch(slots_w, weights, j, any.end - j, TILE_M, TILE_K);
             tile_fetch(slots_v, values, j, any.end - j, TILE_N, TILE_K);
         }
-        if (j > start && (j > all.end || j - TILE_K < all.first))
-            multiply_masked(p, acc, tile_w, tile_v, m, i, j - TILE_K);
+        if (j > start && marked)
+            tile_multiply_marked(acc, tile_w, tile_v, TILE_N, TILE_K);
         else if (j > start)
             tile_multiply(acc, tile_w, tile_v, TILE_N, TILE_K);
         barrier(CLK_LOCAL_MEM_FENCE);
         if (more) {
             tile_store(tile_w, slots_w, weights, TILE_M, TILE_K);
+            marked = p->has_mask || p->has_bias || j < all.first || j + TILE_K > all.end;
+            if (marked) mark_hidden(p, m, options, (local float *)tile_w, i, j);
             tile_store(tile_v, slots_v, values, TILE_N, TILE_K);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -56,7 +68,7 @@ INLINE void write_out(const attention_params *p, global float *out, head at, i64
         UNROLL for (int c = 0; c < VECTORS; c++) {
             const i64 column = d + 4 * (c * ACROSS + item_column());
             if (row < p->len_q && column < p->value_dim)
-                write_vector(out + offset_of(p->out, at.b, at.h, row, column), p->out.d, acc[r * VECTORS + c],
+                write_floats(out + offset_of(p->out, at.b, at.h, row, column), p->out.d, acc[r * VECTORS + c],
                              p->value_dim - column);
         }
     }
@@ -78,7 +90,9 @@ KERNEL void weighted_values(const global float *weights, const global float *v, 
         const operand rows =
             operand_of(weights + offset_of(p.weights, at.b, at.h, i, 0), p.weights.l, p.weights.d, p.len_q - i, true);
         const operand columns = operand_of(v + offset_of(p.v, at.b, at.g, 0, d), p.v.d, p.v.l, p.value_dim - d, false);
-        masked_product(&p, acc, tile_w, tile_v, rows, columns, &m, i);
+        const row_options options = {mask, bias, p.base[4] + offset_of(p.mask, at.b, at.h, i, 0),
+                                     p.base[5] + offset_of(p.bias, at.b, at.h, i, 0), 0, 0.0f};
+        masked_product(&p, &m, &options, acc, tile_w, tile_v, rows, columns, i);
         write_out(&p, out, at, i, d, acc);
     }
 }

@@ -19,6 +19,7 @@ failed() {
 }
 
 make() { "$npy" make "$@" || failed "npy_tool make $*"; }
+put() { "$npy" put "$@" || failed "npy_tool put $*"; }
 
 # run CODE ARGUMENT ...: the exit code is CODE; stdout and stderr are kept
 run() {
@@ -58,10 +59,10 @@ numbers() { "$npy" show "$1" | tail -n +2; }
 # head FILE TEXT: type, order and shape
 head_is() { [ "$("$npy" show "$1" | head -n 1)" = "$2" ] || failed "$1 is $("$npy" show "$1" | head -n 1), not $2"; }
 
-# close_numbers A B: as many numbers, one a line, pairwise within 1e-5
+# close_numbers A B [DISTANCE]: as many numbers, one a line, pairwise within 1e-5 or the distance
 close_numbers() {
-    paste -d' ' "$1" "$2" | awk '
-        NF != 2 || $1 != $2 "" && !($1 - $2 < 1e-5 && $2 - $1 < 1e-5) { bad = 1 }
+    paste -d' ' "$1" "$2" | awk -v most="${3:-1e-5}" '
+        NF != 2 || $1 != $2 "" && !($1 - $2 < most && $2 - $1 < most) { bad = 1 }
         END { exit bad }'
 }
 # near FILE NUMBER ...: it holds these numbers
@@ -90,7 +91,7 @@ good help
 good --help
 good --version
 grep -qE '^clattn [0-9]+\.[0-9]+\.[0-9]+$' stdout || failed "--version prints $(cat stdout)"
-for command in attend mha project rnn lstm devices bench; do
+for command in attend merge mha project rnn lstm devices bench; do
     good help $command
     prints "usage: clattn $command"
     [ "$(awk 'length > 80' stdout | wc -l)" -eq 0 ] || failed "help $command is wider than 80 columns"
@@ -155,11 +156,30 @@ good attend --q qf.npy --k kf.npy --v vf.npy --out of.npy --lse lf.npy --weights
 same o.npy of.npy
 same l.npy lf.npy
 same w.npy wf.npy
-run 0 attend --q q8.npy --k k.npy --v v8.npy --out o8.npy --lse l8.npy --weights w8.npy
-[ "$(grep -c 'note: .*float64.*float32' stderr)" -eq 2 ] || failed "float64 is converted without a word: $(cat stderr)"
+good attend --q q8.npy --k k.npy --v v8.npy --out o8.npy --lse l8.npy --weights w8.npy
 head_is o8.npy "float64 C (2, 4, 6, 3)"
 head_is l8.npy "float32 C (2, 4, 6)"
+head_is w8.npy "float64 C (2, 4, 6, 7)"
+alike o.npy o8.npy
+run 0 attend --q q.npy --k k8.npy --v v8.npy --out o8.npy
+[ "$(grep -c 'note: .*float64.*float32' stderr)" -eq 2 ] || failed "float64 is converted without a word: $(cat stderr)"
 same o.npy o8.npy
+for type in f2 u2; do
+    for name in q k v; do
+        shape=$("$npy" show $name.npy | head -n 1 | tr -d '(),' | cut -d' ' -f3-)
+        case $name in q) seed=1 ;; k) seed=2 ;; v) seed=3 ;; esac
+        # shellcheck disable=SC2086
+        make ${name}h.npy $type C $seed $shape
+    done
+    short=() name=float16
+    [ $type = u2 ] && short=(--bf16) && name=uint16
+    good attend --q qh.npy --k kh.npy --v vh.npy --out oh.npy --lse lh.npy "${short[@]}"
+    head_is oh.npy "$name C (2, 4, 6, 3)"
+    close_numbers <(numbers l.npy) <(numbers lh.npy) .01 || failed "$type is far from float32"
+    close_numbers <(numbers o.npy) <(numbers oh.npy) .01 || failed "$type is far from float32"
+done
+bad 2 "holds uint16; if that is bfloat16, --bf16 says so" attend --q qh.npy --k kh.npy --v vh.npy --out out/o.npy
+bad 2 "--bf16 is given, and no file holds uint16" attend --q q.npy --k k.npy --v v.npy --out out/o.npy --bf16
 for shape in "6 5" "1 6 5" "1 1 6 5"; do
     # shellcheck disable=SC2086
     make q2.npy f4 C 1 $shape
@@ -176,6 +196,165 @@ head_is o2.npy "float32 C (0, 5)"
 cp three.npy query.npy
 good attend --q /dev/stdin --k three.npy --v three.npy --out /dev/null <query.npy
 
+# ---- attend's options, where what they do is known
+v() { mapfile -t v < <(numbers "$1"); }
+# some FIRST COUNT: the mean of so many values from FIRST, from 0, on
+some() { printf '%s\n' "${v[@]:$1:$2}" | awk '{ s += $1 } END { printf "%.6f", s / NR }'; }
+make v.npy f4 C 1 4 1
+v v.npy
+put m.npy b1 2,4 1 0 0 0 1 1 0 0
+good attend "${zero[@]}" --mask m.npy
+near o.npy "$(mean 1)" "$(mean 2)"
+put m.npy u1 1,2,1 1 0
+good attend --q q0.npy --k k0.npy --v v.npy --out o.npy --lse l.npy --mask m.npy # one key: the rest is masked
+near o.npy "$(mean 1)" 0
+near l.npy 0 -inf
+put m.npy b1 2 1 1
+good attend "${zero[@]}" --mask m.npy
+near o.npy "$(mean 2)" "$(mean 2)"
+put m.npy b1 "" 1
+good attend "${zero[@]}" --mask m.npy
+near o.npy "$(mean 4)" "$(mean 4)"
+for type in f2 f4 f8; do
+    put b.npy $type 4 0 0 -inf -inf
+    run 0 attend "${zero[@]}" --bias b.npy --scores s.npy --scores-mode bias
+    { [ $type = f8 ] && grep -q "note: .*float64 and is computed in float32" stderr; } || [ ! -s stderr ] ||
+        failed "a bias of $type: $(cat stderr)"
+    near o.npy "$(mean 2)" "$(mean 2)"
+    near s.npy 0 0 -inf -inf 0 0 -inf -inf
+done
+put b.npy u1 2 3 3 # 3 added to the first two, the rest masked
+good attend "${zero[@]}" --bias b.npy --scores s.npy --scores-mode bias
+near s.npy 3 3 -inf -inf 3 3 -inf -inf
+good attend "${zero[@]}" --window 0,0
+near o.npy "${v[0]}" "${v[1]}"
+good attend "${zero[@]}" --window 1,-1 --align bottom-right
+near o.npy "$(some 1 3)" "$(some 2 2)"
+good attend "${zero[@]}" --window -1,-1 --align bottom-right
+near o.npy "$(mean 4)" "$(mean 4)"
+good attend "${zero[@]}" --window -1,1 --causal past --past-len 1 --align past
+near o.npy "$(mean 2)" "$(mean 3)"
+good attend "${zero[@]}" --causal-offset 2 --causal 2 --align 2
+near o.npy "$(mean 3)" "$(mean 4)"
+good attend "${zero[@]}" --causal top-left --causal-offset 0
+near o.npy "$(mean 1)" "$(mean 2)"
+put n.npy i4 1 3
+good attend "${zero[@]}" --kv-lengths n.npy
+near o.npy "$(mean 3)" "$(mean 3)"
+put n.npy i8 1 3
+good attend "${zero[@]}" --kv-lengths n.npy --causal bottom-right
+near o.npy "$(mean 2)" "$(mean 3)"
+put sink.npy f8 1 0
+good attend "${zero[@]}" --sinks sink.npy --lse l.npy
+near l.npy 1.609438 1.609438
+near o.npy "$(some 0 4 | awk '{ print $1 * .8 }')" "$(some 0 4 | awk '{ print $1 * .8 }')"
+put slope.npy f2 1 .00390625
+good attend "${zero[@]}" --alibi standard --scores s.npy --scores-mode bias
+near s.npy 0 -.00390625 -.0078125 -.01171875 -.00390625 0 -.00390625 -.0078125
+cp o.npy standard.npy
+good attend "${zero[@]}" --alibi slope.npy --weights w.npy
+same o.npy standard.npy
+good attend "${zero[@]}" --alibi slope.npy --scores s.npy --scores-mode softmax
+same s.npy w.npy
+
+# raw, softcap, bias: 3 and 6 before
+put q1.npy f4 1,1 3
+put k1.npy f4 2,1 1 2
+one=(--q q1.npy --k k1.npy --v k1.npy --out o.npy --scale 1 --scores s.npy)
+put b.npy f4 2 1 -1
+good attend "${one[@]}" --softcap 2 --bias b.npy
+near s.npy 3 6
+good attend "${one[@]}" --softcap 2 --bias b.npy --scores-mode softcap
+near s.npy 1.810297 1.990109
+good attend "${one[@]}" --softcap 2 --bias b.npy --scores-mode bias
+near s.npy 2.810297 .990109
+good attend "${one[@]}" --softcap 0 --scores-mode softcap
+near s.npy 3 6
+
+# a cache: the first key and value are past
+raw pk.npy '<f4' '(1, 3)' 12
+raw nk.npy '<f4' '(3, 3)' 36
+put pv.npy f4 1,1 "${v[0]}"
+put nv.npy f4 3,1 "${v[@]:1}"
+new=(--q q0.npy --k nk.npy --v nv.npy --out o.npy)
+good attend "${new[@]}" --past-k pk.npy --past-v pv.npy --present-k k.npy --present-v pv1.npy --causal past
+near o.npy "$(mean 2)" "$(mean 3)"
+same pv1.npy v.npy
+same k.npy k0.npy
+good attend "${new[@]}" --present-v pv1.npy
+same pv1.npy nv.npy
+near o.npy "$(some 1 3)" "$(some 1 3)"
+raw ck.npy '<f4' '(6, 3)' 72
+put cv.npy f4 6,1 "${v[0]}" 9 9 9 9 9
+put past.npy i4 1 1
+good attend "${new[@]}" --cache-k ck.npy --cache-v cv.npy --past-lengths past.npy --present-v pv1.npy
+near pv1.npy "${v[@]}" 9 9
+near o.npy "$(mean 4)" "$(mean 4)"
+good attend "${new[@]}" --cache-k ck.npy --cache-v cv.npy --past-lengths past.npy --causal past --lse l.npy
+near l.npy .693147 1.098612
+
+# heads and width in one dimension
+raw q0h.npy '<f4' '(1, 2, 6)' 48
+raw k0h.npy '<f4' '(1, 4, 3)' 48
+make vh.npy f4 C 5 1 4 2
+good attend --q q0h.npy --k k0h.npy --v vh.npy --out o.npy --q-heads 2 --kv-heads 1 --weights w.npy --lse l.npy
+head_is o.npy "float32 C (1, 2, 4)"
+head_is w.npy "float32 C (1, 2, 2, 4)"
+head_is l.npy "float32 C (1, 2, 2)"
+v vh.npy
+column() { printf '%s\n' "${v[@]}" | awk -v c="$1" 'NR % 2 == c { s += $1 } END { printf "%.6f", s / 4 }'; }
+near o.npy "$(column 1)" "$(column 0)" "$(column 1)" "$(column 0)" "$(column 1)" "$(column 0)" "$(column 1)" "$(column 0)"
+raw k0h.npy '<f4' '(1, 4, 6)' 96
+good attend --q q0h.npy --k k0h.npy --v vh.npy --out o.npy --q-heads 2 --present-v pv1.npy
+head_is o.npy "float32 C (1, 2, 2)"
+head_is pv1.npy "float32 C (1, 2, 4, 1)"
+near o.npy "$(column 1)" "$(column 0)" "$(column 1)" "$(column 0)"
+v v.npy
+
+# a quarter turn
+put k4.npy f4 1,4 1 2 3 4
+put cos.npy f4 1,2 0 0
+put sin.npy f4 1,2 1 1
+turn=(--q k4.npy --k k4.npy --v k4.npy --out o.npy --rotary-cos cos.npy --rotary-sin sin.npy --present-k k.npy)
+good attend "${turn[@]}" --rotary half
+near k.npy -3 -4 1 2
+good attend "${turn[@]}" --rotary interleaved
+near k.npy -2 1 -4 3
+
+# ragged: one key for the first query, three for the second
+put qo.npy i4 3 0 1 2
+put ko.npy i8 3 0 1 4
+good attend "${zero[@]}" --q-offsets qo.npy --kv-offsets ko.npy
+near o.npy "${v[0]}" "$(some 1 3)"
+
+# parts, one of them empty, are the whole
+make q.npy f4 C 1 4 6 5
+make k.npy f4 C 2 2 7 5
+make v7.npy f4 C 3 2 7 3
+good attend --q q.npy --k k.npy --v v7.npy --out o.npy --lse l.npy
+put none.npy b1 1 0
+put left.npy b1 7 1 1 1 0 0 0 0
+put right.npy b1 7 0 0 0 1 1 1 1
+for part in none left right; do
+    good attend --q q.npy --k k.npy --v v7.npy --mask $part.npy --out o-$part.npy --lse l-$part.npy
+done
+parts=(--out-parts "o-left.npy,o-none.npy,o-right.npy" --lse-parts "l-left.npy,l-none.npy,l-right.npy")
+good merge "${parts[@]}" --out om.npy --lse lm.npy
+head_is om.npy "float32 C (4, 6, 3)"
+alike o.npy om.npy
+alike l.npy lm.npy
+make sink.npy f4 C 9 4
+good attend --q q.npy --k k.npy --v v7.npy --out o.npy --lse l.npy --sinks sink.npy
+good merge "${parts[@]}" --out om.npy --lse lm.npy --sinks sink.npy
+alike o.npy om.npy
+alike l.npy lm.npy
+bad 2 "--out-parts names 2 files and --lse-parts 1" \
+    merge --out-parts o-left.npy,o-right.npy --lse-parts l-left.npy --out out/o.npy
+bad 2 "--out-parts: v.npy has shape (4, 1) where the first part has (4, 6, 3)" \
+    merge --out-parts o-left.npy,v.npy --lse-parts l-left.npy,l-right.npy --out out/o.npy
+bad 2 "--out and --lse-parts name the same file" merge "${parts[@]}" --out l-none.npy
+bad 2 "it cannot be opened" merge --out-parts "o-left.npy," --lse-parts l-left.npy --out out/o.npy
+
 # ---- mha and project agree with attend
 make x.npy f4 C 4 6 10
 for name in q k v; do make w$name.npy f4 C 5 10 8; done
@@ -183,10 +362,21 @@ make bq.npy f4 C 6 8
 weights=(--x x.npy --wq wq.npy --wk wk.npy --wv wv.npy --bq bq.npy --heads 2)
 good project "${weights[@]}" --q pq.npy --k pk.npy --v pv.npy
 head_is pq.npy "float32 C (2, 6, 4)"
-good attend --q pq.npy --k pk.npy --v pv.npy --out po.npy --weights pw.npy --causal top-left
-good mha "${weights[@]}" --out mo.npy --weights mw.npy --causal top-left
+put m.npy b1 6,6 1 1 1 1 0 1 1 0 1 1 1 1 1 1 1 1 1 1 1 1 0 1 1 1 1 1 1 1 1 1 0 1 1 1 1 1
+more=(--causal top-left --mask m.npy --softcap 3 --alibi standard --window "2,-1")
+good attend --q pq.npy --k pk.npy --v pv.npy --out po.npy --weights pw.npy "${more[@]}"
+good mha "${weights[@]}" --out mo.npy --weights mw.npy "${more[@]}"
 head_is mo.npy "float32 C (6, 8)"
 alike pw.npy mw.npy
+for type in f2 u2; do
+    make xh.npy $type C 4 6 10
+    for name in q k v; do make w$name$type.npy $type C 5 10 8; done
+    make bh.npy $type C 7 6 6
+    short=() name=float16
+    [ $type = u2 ] && short=(--bf16) && name=uint16
+    good mha --x xh.npy --wq wq$type.npy --wk wk$type.npy --wv wv$type.npy --heads 2 --bias bh.npy --out mh.npy "${short[@]}"
+    head_is mh.npy "$name C (6, 8)"
+done
 weights[${#weights[@]}-1]=1
 good project "${weights[@]}" --q pq.npy --k pk.npy --v pv.npy
 good attend --q pq.npy --k pk.npy --v pv.npy --out po.npy
@@ -217,7 +407,7 @@ bad 2 "--q, --k, --v, --out are missing" attend
 bad 2 "--out is missing" attend --q three.npy --k three.npy --v three.npy
 bad 2 "there is no option --casual; did you mean --causal?" attend "${files[@]}" --casual past
 bad 2 "there is no option -x" attend -x
-bad 2 "--s is ambiguous: --scores or --scale?" attend "${files[@]}" --s 1
+bad 2 "--s is ambiguous: --scores or --scores-mode?" attend "${files[@]}" --s 1
 bad 2 "--out is given twice" attend "${files[@]}" --out out/p.npy
 bad 2 "--lse wants an argument" attend "${files[@]}" --lse
 bad 2 "--explain takes no argument" attend "${files[@]}" --explain=yes
@@ -226,11 +416,51 @@ bad 2 "--lse is given an empty text" attend "${files[@]}" --lse ""
 bad 2 "--scale wants a finite number, not \"nan\"" attend "${files[@]}" --scale nan
 bad 2 "--scale 1e+300 is too large" attend "${files[@]}" --scale 1e300
 bad 2 "--threads wants an integer from 1 to 65536, not \"0\"" attend "${files[@]}" --threads 0
-bad 2 "--algorithm wants auto|staged|fused, not \"quick\"" attend "${files[@]}" --algorithm quick
+bad 2 "--algorithm wants auto|staged|fused|split, not \"quick\"" attend "${files[@]}" --algorithm quick
 bad 2 "top-left, bottom-right, past or an integer, not \"left\"" attend "${files[@]}" --causal left
 bad 2 "--causal past needs --past-len" attend "${files[@]}" --causal past
 bad 2 "--past-len is for --causal past" attend "${files[@]}" --past-len 3
 bad 2 "--past-len is for --causal past" attend "${files[@]}" --causal 3 --past-len 3
+bad 2 "--causal and --align name different alignments" attend "${files[@]}" --causal past --past-len 1 --align 1
+bad 2 "--causal-offset and --causal name different alignments" attend "${files[@]}" --causal bottom-right --causal-offset 0
+bad 2 "--causal-offset and --align name different alignments" attend "${files[@]}" --align top-left --causal-offset 1
+bad 2 "--align is for --causal, --window and --alibi" attend "${files[@]}" --align bottom-right
+bad 2 "--window wants two numbers" attend "${files[@]}" --window 3
+bad 2 "--window wants an integer of at least -1" attend "${files[@]}" --window 3,-2
+bad 2 "softcap is -1" attend "${files[@]}" --softcap -1
+bad 2 "--scores-mode is for --scores" attend "${files[@]}" --scores-mode raw
+bad 2 "--scores-mode softmax is what --weights writes" \
+    attend "${files[@]}" --scores-mode softmax --scores out/s.npy --weights out/w.npy
+bad 2 "--kv-heads is for --q-heads" attend "${files[@]}" --kv-heads 1
+bad 2 "has shape (3, 5) where (batch, len, heads * dim) is wanted" attend "${files[@]}" --q-heads 1
+bad 2 "--q: q0h.npy has 6 columns, which are no multiple of 4 heads" \
+    attend --q q0h.npy --k k0h.npy --v k0h.npy --out out/o.npy --q-heads 4
+bad 2 "--past-k and --past-v go together" attend "${files[@]}" --past-k three.npy
+bad 2 "--past-lengths goes with --cache-k and --cache-v" attend "${files[@]}" --past-lengths past.npy
+bad 2 "--past-k is one way to have a cache" attend "${files[@]}" --past-k three.npy --past-v three.npy \
+    --cache-k three.npy --cache-v three.npy --past-lengths past.npy
+bad 2 "--past-len is for where there is no cache" attend "${files[@]}" --past-k three.npy --past-v three.npy --past-len 3
+bad 2 "--rotary, --rotary-cos and --rotary-sin go together" attend "${files[@]}" --rotary half
+bad 2 "--q-offsets and --kv-offsets go together" attend "${files[@]}" --q-offsets qo.npy
+bad 2 "--mask: three.npy holds float32 where bool, or uint8 of 0 and 1, is wanted; numbers to add to the scores go to --bias" \
+    attend "${files[@]}" --mask three.npy
+bad 2 "true and false go to --mask" attend "${files[@]}" --bias none.npy
+bad 2 "--kv-lengths: three.npy holds float32 where int32 or int64 is wanted" attend "${files[@]}" --kv-lengths three.npy
+bad 2 "--q: qo.npy holds int32 where float16, float32 or float64 is wanted" attend --q qo.npy --k qo.npy --v qo.npy --out out/o.npy
+put two.npy u1 3 1 0 2
+bad 2 "--mask: two.npy holds uint8 with other values than 0 and 1" attend "${files[@]}" --mask two.npy
+put mask2.npy b1 2,3 1 1 1 1 1 1
+bad 2 "mask: len is 2" attend "${files[@]}" --mask mask2.npy
+put mask4.npy b1 4 1 1 1 1
+bad 2 "mask: dim is 4" attend "${files[@]}" --mask mask4.npy
+put n.npy i4 1 4
+bad 2 "kv_lengths[0] is 4; it is 0 to 3" attend "${files[@]}" --kv-lengths n.npy
+bad 2 "sinks" attend "${files[@]}" --sinks sink.npy
+bad 2 "--algorithm staged holds a matrix of scores, and --require forbids it" attend "${files[@]}" --algorithm staged --require
+bad 2 "what --require asks for never has --scores in memory" attend "${files[@]}" --require --scores out/s.npy
+bad 2 "--algorithm split never has --weights in memory" attend "${files[@]}" --algorithm split --weights out/w.npy
+bad 2 "--present-k and --cache-k name the same file" attend "${files[@]}" --cache-k mask2.npy --cache-v three.npy \
+    --past-lengths past.npy --present-k mask2.npy
 bad 2 "--algorithm fused never has --weights in memory" attend "${files[@]}" --algorithm fused --weights out/w.npy
 bad 2 "--heads wants an integer from 1" mha --heads 0
 bad 2 "none of --q, --k and --v" project --x x.npy --heads 2
@@ -284,8 +514,8 @@ for cut in 0 5 7 9 40 127 128 $((size - 1)); do
 done
 { cat three.npy && printf x; } >long.npy
 bad 2 "goes on after its data" attend --q three.npy --k long.npy --v three.npy --out out/o.npy
-raw half.npy '<f2' '(3, 5)' 30
-bad 2 "elements of type '<f2'" attend --q half.npy --k three.npy --v three.npy --out out/o.npy
+raw half.npy '<c8' '(3, 5)' 120
+bad 2 "elements of type '<c8'" attend --q half.npy --k three.npy --v three.npy --out out/o.npy
 raw huge.npy '<f4' '(4611686018427387904, 4)' 0
 bad 2 "larger than an index holds" attend --q huge.npy --k three.npy --v three.npy --out out/o.npy
 

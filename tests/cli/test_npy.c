@@ -83,14 +83,16 @@ static size_t elements(int rank, const int64_t *shape) {
     return count;
 }
 
+static const npy_dtype floats[] = {NPY_F2, NPY_BF16, NPY_F4, NPY_F8};
+
 START_TEST(writes_what_it_reads) {
     int rank = shapes[_i].rank;
     size_t count = elements(rank, shapes[_i].shape);
-    float *data = malloc((count + 1) * sizeof *data);
-    for (size_t i = 0; i < count; i++) data[i] = (float)i * 0.37f - 3;
+    unsigned char *data = malloc((count + 1) * sizeof(double));
+    for (size_t i = 0; i < count * sizeof(double); i++) data[i] = (unsigned char)(i * 37 % 251);
     for (int dtype = 0; dtype < NPY_DTYPE_COUNT; dtype++) {
         FILE *file = fopen(path, "wb");
-        npy_write(file, (npy_dtype)dtype, rank, shapes[_i].shape, data);
+        npy_write(file, (npy_dtype)dtype, rank, shapes[_i].shape, (npy_dtype)dtype, data);
         ck_assert_int_eq(fclose(file), 0);
         npy_array array;
         ck_assert_msg(npy_read(path, &array, error, sizeof error) == NPY_OK, "%s", error);
@@ -101,30 +103,32 @@ START_TEST(writes_what_it_reads) {
         ck_assert_uint_eq(array.header.count, count);
         ck_assert_uint_eq((uintptr_t)array.data % 64, 0);
         for (int d = 0; d < rank; d++) ck_assert_int_eq(array.header.shape[d], shapes[_i].shape[d]);
-        ck_assert_int_eq(memcmp(array.data, data, count * sizeof *data), 0);
+        ck_assert_int_eq(memcmp(array.data, data, count * npy_dtype_size((npy_dtype)dtype)), 0);
         npy_free(&array);
     }
     free(data);
 }
 END_TEST
 
+/* Written as each type and read as float32 again. */
 START_TEST(special_numbers_survive) {
-    const float numbers[] = {INFINITY, -INFINITY, -0.0f, 1e-45f, 3.4028235e38f};
+    const float numbers[] = {INFINITY, -INFINITY, -0.0f, 0x1p-14f, 1.5f};
     const int64_t shape[] = {COUNT(numbers)};
-    for (int dtype = 0; dtype < NPY_DTYPE_COUNT; dtype++) {
-        FILE *file = fopen(path, "wb");
-        npy_write(file, (npy_dtype)dtype, 1, shape, numbers);
-        fclose(file);
-        npy_array array;
-        ck_assert_int_eq(npy_read(path, &array, error, sizeof error), NPY_OK);
-        ck_assert_int_eq(memcmp(array.data, numbers, sizeof numbers), 0);
-        ck_assert_uint_eq(array.overflowed, 0);
-        npy_free(&array);
-    }
+    size_t overflowed;
+    FILE *file = fopen(path, "wb");
+    npy_write(file, floats[_i], 1, shape, NPY_F4, numbers);
+    fclose(file);
+    npy_array array;
+    ck_assert_int_eq(npy_read(path, &array, error, sizeof error), NPY_OK);
+    ck_assert_int_eq(array.header.dtype, floats[_i]);
+    ck_assert(npy_retype(&array, NPY_F4, &overflowed));
+    ck_assert_int_eq(memcmp(array.data, numbers, sizeof numbers), 0);
+    ck_assert_uint_eq(overflowed, 0);
+    npy_free(&array);
 }
 END_TEST
 
-/* 1.5 and -2 in both byte orders and widths. */
+/* 1.5 and -2, or 1 and -2, in both byte orders and each width. */
 START_TEST(reads_either_byte_order) {
     static const struct {
         const char *descr;
@@ -135,6 +139,38 @@ START_TEST(reads_either_byte_order) {
         {">f4", 8, {0x3f, 0xc0, 0, 0, 0xc0, 0, 0, 0}},
         {"<f8", 16, {0, 0, 0, 0, 0, 0, 0xf8, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0xc0}},
         {">f8", 16, {0x3f, 0xf8, 0, 0, 0, 0, 0, 0, 0xc0, 0, 0, 0, 0, 0, 0, 0}},
+        {"<f2", 4, {0, 0x3e, 0, 0xc0}},
+        {">f2", 4, {0x3e, 0, 0xc0, 0}},
+        {"<u2", 4, {0xc0, 0x3f, 0, 0xc0}},
+        {">u2", 4, {0x3f, 0xc0, 0xc0, 0}},
+    };
+    char header[128];
+    snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (2,), }\n", cases[_i].descr);
+    bytes file = make_file(1, header, 0);
+    append(&file, cases[_i].data, cases[_i].size);
+    write_path(file.data, file.size);
+    npy_array array;
+    size_t overflowed;
+    ck_assert_msg(npy_read(path, &array, error, sizeof error) == NPY_OK, "%s", error);
+    ck_assert(npy_retype(&array, NPY_F8, &overflowed));
+    const double *numbers = array.data;
+    ck_assert(numbers[0] == 1.5 && numbers[1] == -2);
+    npy_free(&array);
+}
+END_TEST
+
+START_TEST(reads_integers_and_booleans) {
+    static const struct {
+        const char *descr;
+        npy_dtype dtype;
+        size_t size;
+        unsigned char data[16];
+    } cases[] = {
+        {"|b1", NPY_B1, 2, {1, 0}},
+        {"|u1", NPY_U1, 2, {1, 0}},
+        {"<i4", NPY_I4, 8, {1, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff}},
+        {">i4", NPY_I4, 8, {0, 0, 0, 1, 0xff, 0xff, 0xff, 0xfe}},
+        {"<i8", NPY_I8, 16, {1, 0, 0, 0, 0, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},
     };
     char header[128];
     snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (2,), }\n", cases[_i].descr);
@@ -143,24 +179,72 @@ START_TEST(reads_either_byte_order) {
     write_path(file.data, file.size);
     npy_array array;
     ck_assert_msg(npy_read(path, &array, error, sizeof error) == NPY_OK, "%s", error);
-    ck_assert(array.data[0] == 1.5f && array.data[1] == -2.0f);
+    ck_assert_int_eq(array.header.dtype, cases[_i].dtype);
+    if (cases[_i].size == 2) ck_assert_int_eq(memcmp(array.data, cases[_i].data, 2), 0);
+    if (cases[_i].dtype == NPY_I4) ck_assert(((int32_t *)array.data)[0] == 1 && ((int32_t *)array.data)[1] == -2);
+    if (cases[_i].dtype == NPY_I8) ck_assert(((int64_t *)array.data)[0] == 1 && ((int64_t *)array.data)[1] == -2);
     npy_free(&array);
 }
 END_TEST
 
-START_TEST(counts_numbers_too_large_for_float) {
-    const double numbers[] = {1e300, -1e39, 1e38, INFINITY, NAN};
-    const uint16_t probe = 1;
-    char header[128];
-    snprintf(header, sizeof header, "{'descr': '%cf8', 'fortran_order': False, 'shape': (5,), }\n",
-             *(const char *)&probe ? '<' : '>');
-    bytes file = make_file(1, header, 0);
-    append(&file, numbers, sizeof numbers);
-    write_path(file.data, file.size);
-    npy_array array;
-    ck_assert_int_eq(npy_read(path, &array, error, sizeof error), NPY_OK);
-    ck_assert_uint_eq(array.overflowed, 2);
-    ck_assert(array.data[0] == INFINITY && array.data[1] == -INFINITY && array.data[2] == 1e38f && isnan(array.data[4]));
+START_TEST(counts_numbers_too_large_for_a_type) {
+    const double numbers[] = {1e300, -1e39, 65504, INFINITY, NAN};
+    static const size_t expected[] = {2, 2, 2, 0};
+    float narrow[COUNT(numbers)];
+    double wide[COUNT(numbers)];
+    ck_assert_uint_eq(npy_convert(floats[_i], wide, NPY_F8, numbers, COUNT(numbers)), expected[_i]);
+    npy_convert(NPY_F4, narrow, floats[_i], wide, COUNT(numbers));
+    ck_assert(narrow[0] == INFINITY && narrow[1] < -1e38f && narrow[3] == INFINITY && isnan(narrow[4]));
+    ck_assert(fabsf(narrow[2] - 65504) <= 32);
+}
+END_TEST
+
+/* Every half and bfloat16 is what it was after a way through float64. */
+START_TEST(short_floats_are_exact_in_double) {
+    static const npy_dtype types[] = {NPY_F2, NPY_BF16};
+    for (unsigned bits = 0; bits < 65536; bits++) {
+        uint16_t before = (uint16_t)bits, after = 0;
+        double number;
+        npy_convert(NPY_F8, &number, types[_i], &before, 1);
+        ck_assert_uint_eq(npy_convert(types[_i], &after, NPY_F8, &number, 1), 0);
+        if (isnan(number))
+            ck_assert(signbit(number) == (before >> 15) && after >> 15 == before >> 15 &&
+                      (after & 0x7fff) > (_i == 0 ? 0x7c00 : 0x7f80));
+        else
+            ck_assert_uint_eq(after, before);
+    }
+}
+END_TEST
+
+/* Between two neighbours to the even one, a little beside the middle to the nearer one, and not in two steps. */
+START_TEST(short_floats_round_to_nearest_even) {
+    static const npy_dtype types[] = {NPY_F2, NPY_BF16};
+    const unsigned infinite = _i == 0 ? 0x7c00 : 0x7f80;
+    for (unsigned bits = 0; bits + 1 < infinite; bits++) {
+        uint16_t low = (uint16_t)bits, high = (uint16_t)(bits + 1), after;
+        double a, b;
+        npy_convert(NPY_F8, &a, types[_i], &low, 1);
+        npy_convert(NPY_F8, &b, types[_i], &high, 1);
+        const double middle = a + (b - a) / 2, below = nextafter(middle, a), above = nextafter(middle, b);
+        npy_convert(types[_i], &after, NPY_F8, &middle, 1);
+        ck_assert_uint_eq(after, bits % 2 == 0 ? low : high);
+        npy_convert(types[_i], &after, NPY_F8, &below, 1);
+        ck_assert_uint_eq(after, low);
+        npy_convert(types[_i], &after, NPY_F8, &above, 1);
+        ck_assert_uint_eq(after, high);
+    }
+}
+END_TEST
+
+START_TEST(packing_puts_the_last_index_last) {
+    const int16_t fortran[] = {0, 3, 1, 4, 2, 5};
+    npy_array array = {.header = {.dtype = NPY_F2, .fortran = true, .rank = 2, .shape = {2, 3}, .count = 6}};
+    array.data = npy_allocate(sizeof fortran);
+    memcpy(array.data, fortran, sizeof fortran);
+    ck_assert(npy_pack(&array));
+    for (int i = 0; i < 6; i++) ck_assert_int_eq(((int16_t *)array.data)[i], i);
+    ck_assert(!array.header.fortran);
+    ck_assert(npy_pack(&array));
     npy_free(&array);
 }
 END_TEST
@@ -193,6 +277,8 @@ static const struct {
     {1, "{'descr': '>f8', 'fortran_order': False, 'shape': (2L, 3L), }   \n", 48}, /* Python 2 */
     {1, "{'descr': '<f4', 'fortran_order': False, 'shape': ()}\n", 4},
     {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (0,)}\n", 0},
+    {1, "{'descr': '|b1', 'fortran_order': False, 'shape': (3,)}\n", 3},
+    {1, "{'descr': '<i8', 'fortran_order': False, 'shape': (3,)}\n", 24},
     {1, " { 'descr' : '<f4' ,\n\t'fortran_order' : False , 'shape' : ( 2 , 3 , ) , } \n", 24},
 };
 
@@ -228,9 +314,12 @@ static const struct {
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", 4, "newline"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x\n", 4, "goes on after the dictionary"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}}\n", 4, "goes on after the dictionary"},
-    {KEYS("'<f2'", "False", "(1,)"), 2, "type '<f2'"},
-    {KEYS("'<i4'", "False", "(1,)"), 4, "type '<i4'"},
-    {KEYS("'|b1'", "False", "(1,)"), 1, "type '|b1'"},
+    {KEYS("'<f16'", "False", "(1,)"), 16, "type '<f16'"},
+    {KEYS("'<i2'", "False", "(1,)"), 2, "type '<i2'"},
+    {KEYS("'|i1'", "False", "(1,)"), 1, "type '|i1'"},
+    {KEYS("'<u4'", "False", "(1,)"), 4, "type '<u4'"},
+    {KEYS("'|f4'", "False", "(1,)"), 4, "type '|f4'"},
+    {KEYS("'b1'", "False", "(1,)"), 1, "type 'b1'"},
     {KEYS("'<c8'", "False", "(1,)"), 8, "type '<c8'"},
     {KEYS("'|O'", "False", "(1,)"), 8, "type '|O'"},
     {KEYS("'f4'", "False", "(1,)"), 4, "type 'f4'"},
@@ -338,7 +427,7 @@ START_TEST(damage_is_refused_or_harmless) {
                 continue;
             }
             ck_assert_uint_eq(header.count, elements(header.rank, header.shape));
-            ck_assert_uint_eq(header.data_offset + header.count * (header.dtype == NPY_F4 ? 4 : 8), file.size);
+            ck_assert_uint_eq(header.data_offset + header.count * npy_dtype_size(header.dtype), file.size);
         }
     }
 }
@@ -357,7 +446,7 @@ START_TEST(a_full_disk_shows_in_the_stream) {
     FILE *file = fopen("/dev/full", "wb");
     if (file == NULL) return; /* only Linux has it */
     static const float data[4096];
-    npy_write(file, NPY_F8, 1, (const int64_t[]){COUNT(data)}, data);
+    npy_write(file, NPY_F8, 1, (const int64_t[]){COUNT(data)}, NPY_F4, data);
     ck_assert(fflush(file) != 0 || ferror(file));
     fclose(file);
 }
@@ -368,9 +457,13 @@ int main(void) {
     TCase *tests = tcase_create("npy");
     tcase_add_checked_fixture(tests, make_path, remove_path);
     tcase_add_loop_test(tests, writes_what_it_reads, 0, COUNT(shapes));
-    tcase_add_test(tests, special_numbers_survive);
-    tcase_add_loop_test(tests, reads_either_byte_order, 0, 4);
-    tcase_add_test(tests, counts_numbers_too_large_for_float);
+    tcase_add_loop_test(tests, special_numbers_survive, 0, COUNT(floats));
+    tcase_add_loop_test(tests, reads_either_byte_order, 0, 8);
+    tcase_add_loop_test(tests, reads_integers_and_booleans, 0, 5);
+    tcase_add_loop_test(tests, counts_numbers_too_large_for_a_type, 0, COUNT(floats));
+    tcase_add_loop_test(tests, short_floats_are_exact_in_double, 0, 2);
+    tcase_add_loop_test(tests, short_floats_round_to_nearest_even, 0, 2);
+    tcase_add_test(tests, packing_puts_the_last_index_last);
     tcase_add_test(tests, strides_follow_the_order);
     tcase_add_loop_test(tests, header_is_accepted, 0, COUNT(accepted));
     tcase_add_loop_test(tests, header_is_refused, 0, COUNT(refused));

@@ -16,7 +16,7 @@ rows() {
 
 # role macro value ...
 variants() {
-    printf '%s\n' '#define VARIANT(role, macro, parameter, ...) role macro __VA_ARGS__' '#define V(value) value' \
+    printf '%s\n' '#define VARIANT(role, macro, parameter, kind, ...) role macro __VA_ARGS__' '#define V(value) value' \
         '#include "variants.def"' | "$clang" -E -P -x c -I "$kernels" -
 }
 

@@ -1,0 +1,416 @@
+/* Attention of few queries over many keys, a part of the keys at a time: for each part softmax(scores) V over its live keys and
+ * the log-sum-exp, which the role merge makes one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Bound by memory: each byte of K and V is read once for all rows of a group, which are the queries of all heads that share a
+ * key/value head, and in the order in which it lies there. Dims lie in lanes. For each tile of TILE_KV keys
+ *      scores    the dot products of ROWS rows with KEYS / ROWS keys, or of one row with KEYS, summed across lanes together (sums.h)
+ *      weights   keys in lanes; the running maximum and sum of a row rescaled                 (Dao 2023, algorithm 1)
+ *      values    KEYS / ROWS keys added to ROWS rows, or KEYS to one
+ * K and V of f32 whose dims are neighbours are read where they lie; others are copied, converted, KEYS keys at a time.
+ *
+ * group = ((part * batch + b) * heads_kv + g) * ceil(rows / TILE_Q) + tile of rows; row r of g is query r % len_q of head
+ * g * ratio + r / len_q. Part `part` of member b is member part * batch + b of out and lse, both of f32.
+ * Private memory: (HEAD_DIM_MAX + VALUE_DIM_MAX + TILE_KV) * TILE_Q + KEYS * DIM_MAX floats, where MODIFIED TILE_KV * TILE_Q more;
+ * of it only what the dims and rows in use need is touched.
+ *
+ * MODIFIED, NaN: as in attention.cl. A masked key weighs 0; where V of KEYS keys of which some are masked is not finite, 0 * V may be
+ * NaN, and each row goes over its live keys alone.
+ */
+#include "../mask.h"
+#include "row_options.h"
+#include "sums.h"
+
+#if !defined(ROWS) || !defined(KEYS) || !defined(TILE_Q) || !defined(TILE_KV) || !defined(HEAD_DIM_MAX) || !defined(VALUE_DIM_MAX)
+#error "ROWS, KEYS: the register blocks; TILE_Q: rows of a group; TILE_KV: keys of a tile; *_DIM_MAX: bounds of the dims"
+#endif
+#if !defined(MODIFIED)
+#error "MODIFIED: whether scores go through options.h"
+#endif
+#if KEYS % VECTOR_WIDTH || KEYS % ROWS || TILE_KV % KEYS || DTYPE == DTYPE_F64
+#error "KEYS must be a multiple of VECTOR_WIDTH and of ROWS, TILE_KV of KEYS; f64 is not served"
+#endif
+#define FEW (KEYS / ROWS)
+#define MANY_ROWS 16
+#define WHOLE_VECTORS(n) (((n) + WIDTH - 1) / WIDTH * WIDTH)
+#define DIM_MAX (HEAD_DIM_MAX > VALUE_DIM_MAX ? HEAD_DIM_MAX : VALUE_DIM_MAX)
+
+/* Scores are kept SCORE_UNIT times as large. */
+#if MODIFIED
+#define HAS_ELEMENTS(p) has_elements(p)
+#define SCORE_UNIT 1.0f
+#define weight_of(score) vec_exp2((score) * LOG2_E)
+#else
+#define HAS_ELEMENTS(p) 0
+#define SCORE_UNIT LOG2_E
+#define weight_of(score) vec_exp2(score)
+#endif
+
+/* ---- micro-kernels ------------------------------------------------------------------------------------------------- */
+
+/* s[r][j] = <q[r], k[j]> for R rows and J keys. */
+#define DEFINE_DOTS(name, R, J, SPACE)                                                                                   \
+    INLINE void name(float *s, SPACE const float *k, i64 step, const float *q, i64 q_step, int dim) {                    \
+        vec sum[R * J];                                                                                                  \
+        float lanes[R * J];                                                                                              \
+        UNROLL for (int n = 0; n < R * J; n++) sum[n] = vec_splat(0.0f);                                                 \
+        for (int d = 0; d < dim; d += WIDTH) {                                                                           \
+            vec k_d[J];                                                                                                  \
+            UNROLL for (int j = 0; j < J; j++) k_d[j] = vec_load(k + j * step + d);                                      \
+            UNROLL for (int r = 0; r < R; r++) {                                                                         \
+                const vec q_d = vec_load(q + r * q_step + d);                                                            \
+                UNROLL for (int j = 0; j < J; j++) sum[r * J + j] += q_d * k_d[j];                                       \
+            }                                                                                                            \
+        }                                                                                                                \
+        UNROLL for (int n = 0; n < R * J; n += WIDTH) vec_store(sums_of(sum + n), lanes + n);                            \
+        UNROLL for (int r = 0; r < R; r++) UNROLL for (int j = 0; j < J; j++) s[r * TILE_KV + j] = lanes[r * J + j];     \
+    }
+
+/* out[r] += s[r][j] * v[j] for R rows and J keys, one after the other. */
+#define DEFINE_VALUES(name, R, J, SPACE)                                                                                 \
+    INLINE void name(float *out, SPACE const float *v, i64 step, const float *s, i64 out_step, int dim) {                \
+        vec weight[R * J];                                                                                               \
+        UNROLL for (int r = 0; r < R; r++) UNROLL for (int j = 0; j < J; j++) weight[r * J + j] =                        \
+            vec_splat(s[r * TILE_KV + j]);                                                                               \
+        for (int d = 0; d < dim; d += WIDTH) {                                                                           \
+            vec v_d[J];                                                                                                  \
+            UNROLL for (int j = 0; j < J; j++) v_d[j] = vec_load(v + j * step + d);                                      \
+            UNROLL for (int r = 0; r < R; r++) {                                                                         \
+                vec sum = vec_load(out + r * out_step + d);                                                              \
+                UNROLL for (int j = 0; j < J; j++) sum += weight[r * J + j] * v_d[j];                                    \
+                vec_store(sum, out + r * out_step + d);                                                                  \
+            }                                                                                                            \
+        }                                                                                                                \
+    }
+
+DEFINE_DOTS(dots_copy, ROWS, FEW, __private)
+DEFINE_DOTS(dots_one_copy, 1, KEYS, __private)
+DEFINE_VALUES(values_copy, ROWS, FEW, __private)
+DEFINE_VALUES(values_one_copy, 1, KEYS, __private)
+#if STORED_IS_REAL
+DEFINE_DOTS(dots_there, ROWS, FEW, __global)
+DEFINE_DOTS(dots_one_there, 1, KEYS, __global)
+DEFINE_VALUES(values_there, ROWS, FEW, __global)
+DEFINE_VALUES(values_one_there, 1, KEYS, __global)
+#endif
+
+/* KEYS keys or values: element (j, d) is at j * step + d. */
+typedef struct keys {
+    __global const stored *there; /* NULL where they had to be copied */
+    const float *copy;
+    i64 step;
+} keys;
+
+#if STORED_IS_REAL
+#define IN_PLACE(x) ((x)->there != 0)
+#define ON_KEYS(name, to, x, j, a, b, c)                                                                                 \
+    do {                                                                                                                 \
+        if (IN_PLACE(x))                                                                                                 \
+            name##_there(to, (x)->there + (j) * (x)->step, (x)->step, a, b, c);                                          \
+        else                                                                                                             \
+            name##_copy(to, (x)->copy + (j) * (x)->step, (x)->step, a, b, c);                                            \
+    } while (0)
+#else
+#define ON_KEYS(name, to, x, j, a, b, c) name##_copy(to, (x)->copy + (j) * (x)->step, (x)->step, a, b, c)
+#endif
+
+/* KEYS rows of a view, of which there are `count` to read: where they lie if kernels of whole vectors can read them there, else
+ * copied; 0 past the last row and the last column. */
+INLINE keys keys_of(__global const stored *x, const strides *stride, int dim, int count, float *copy) {
+    const int step = WHOLE_VECTORS(dim);
+    const keys copied = {0, copy, step};
+#if STORED_IS_REAL
+    if (stride->d == 1 && dim == step && count >= KEYS) {
+        const keys there = {x, copy, stride->l};
+        return there;
+    }
+#endif
+    for (int j = 0; j < KEYS; j++) {
+        const int columns = j < count ? dim : 0;
+        stored_row_load(copy + j * step, x + j * stride->l, stride->d, columns);
+        for (int d = columns; d < step; d++) copy[j * step + d] = 0.0f;
+    }
+    return copied;
+}
+
+INLINE vec keys_load(const keys *x, int j, int d) {
+#if STORED_IS_REAL
+    if (IN_PLACE(x)) return vec_load(x->there + j * x->step + d);
+#endif
+    return vec_load(x->copy + j * x->step + d);
+}
+
+#if defined(__OPENCL_C_VERSION__)
+#define FETCH(p) prefetch(p, LINE)
+#else
+#define FETCH(p) __builtin_prefetch(p)
+#endif
+#define LINE (64 / sizeof(stored))
+
+/* Have these rows of a view near when their turn comes. */
+INLINE void fetch_rows(__global const stored *x, const strides *stride, int dim, int first, int end) {
+    for (int j = first; j < end; j++) {
+        for (int d = 0; d < dim; d += LINE) FETCH(x + j * stride->l + d * stride->d);
+    }
+}
+
+/* ---- a group ------------------------------------------------------------------------------------------------------- */
+
+typedef struct row {
+    key_range live; /* its keys, but those that elements mask */
+    int first, end; /* which of the tile they are */
+    float max;      /* of its scores so far */
+    row_options options;
+} row;
+
+typedef struct work {
+    const attention_params *p;
+    const member *m;
+    int count;                 /* rows */
+    int q_step, out_step;      /* from one row to the next */
+    row *rows;
+    vec *sums;                 /* of a row's weights so far, one in each lane */
+    float *q, *out;            /* [count][*_step], q scaled, out not yet divided */
+    float *s, *addends, *copy; /* [count][TILE_KV], the same, and what keys_of copies */
+    i64 start;                 /* the tile's first key */
+    int first, end;            /* which of its keys any row looks at: KEYS by KEYS; */
+    int partial;               /* whether some row does not look at them all */
+} work;
+
+/* ---- the tile of keys ---------------------------------------------------------------------------------------------- */
+
+/* Whether elements leave any key of the tile to any row. */
+INLINE int load_addends(work *w) {
+    const vec masked = vec_splat(-INFINITY);
+    ivec some = ivec_splat(0), all = ivec_splat(-1);
+    for (int r = 0; r < w->count; r++) {
+        const row *row = &w->rows[r];
+        float *addends = w->addends + r * TILE_KV;
+        for (int j = w->first; j < w->end; j += WIDTH) vec_store(masked, addends + j);
+        row_addends(addends + row->first, &row->options, w->p, w->start + row->first, row->end - row->first);
+        for (int j = w->first; j < w->end; j += WIDTH) {
+            const ivec live = vec_load(addends + j) != masked;
+            some |= live;
+            all &= live;
+        }
+    }
+    w->partial |= ivec_any(~all);
+    return ivec_any(some);
+}
+
+/* Whether any row looks at any key of the tile from `start` on, and which. */
+INLINE int look_at_tile(work *w, i64 start) {
+    w->start = start;
+    w->first = TILE_KV;
+    w->end = 0;
+    for (int r = 0; r < w->count; r++) {
+        const key_range live = range_in_tile(w->rows[r].live, start, TILE_KV);
+        w->rows[r].first = (int)live.first;
+        w->rows[r].end = (int)live.end;
+        if (live.first == live.end) continue;
+        if (w->first > live.first) w->first = (int)live.first;
+        if (w->end < live.end) w->end = (int)live.end;
+    }
+    if (w->first >= w->end) return 0;
+    w->first = w->first / KEYS * KEYS;
+    w->end = (w->end + KEYS - 1) / KEYS * KEYS;
+    w->partial = 0;
+    for (int r = 0; r < w->count; r++) w->partial |= w->rows[r].first != w->first || w->rows[r].end != w->end;
+    return !HAS_ELEMENTS(w->p) || load_addends(w);
+}
+
+/* How many of the keys from j of the tile on the member has. */
+INLINE int keys_left(const work *w, int j) {
+    const i64 left = w->m->len_kv - w->start - j;
+    return left < KEYS ? (int)left : KEYS;
+}
+
+/* ---- scores -------------------------------------------------------------------------------------------------------- */
+
+/* A row's raw scores to scores, -infinity where masked. */
+INLINE void finish_scores(const work *w, int r) {
+    const row *row = &w->rows[r];
+    float *s = w->s + r * TILE_KV;
+    if (MODIFIED) {
+        for (int j = w->first; j < w->end; j += WIDTH)
+            vec_store(row_modified(vec_load(s + j), &row->options, w->p, w->addends + r * TILE_KV + j, w->start + j), s + j);
+    }
+    for (int j = w->first; j < row->first && j < w->end; j++) s[j] = -INFINITY;
+    for (int j = row->end > w->first ? row->end : w->first; j < w->end; j++) s[j] = -INFINITY;
+}
+
+/* Of k and v what this tile's keys point at. */
+INLINE void tile_scores(const work *w, __global const stored *k, __global const stored *v) {
+    const attention_params *p = w->p;
+    for (int j = w->first; j < w->end; j += KEYS) {
+        const keys x = keys_of(k + j * p->k.l, &p->k, p->head_dim, keys_left(w, j), w->copy);
+        const int last = j + KEYS == w->end;
+        int r = 0;
+        for (int n = 0; n < KEYS; n += FEW) {
+            if (last)
+                fetch_rows(v + w->first * p->v.l, &p->v, p->value_dim, n, n + FEW);
+            else
+                fetch_rows(k + (j + KEYS) * p->k.l, &p->k, p->head_dim, n, n + FEW);
+            for (r = 0; r + ROWS <= w->count; r += ROWS)
+                ON_KEYS(dots, w->s + r * TILE_KV + j + n, &x, n, w->q + r * w->q_step, w->q_step, w->q_step);
+        }
+        for (; r < w->count; r++) ON_KEYS(dots_one, w->s + r * TILE_KV + j, &x, 0, w->q + r * w->q_step, w->q_step, w->q_step);
+    }
+    for (int r = 0; r < w->count && (MODIFIED || w->partial); r++) finish_scores(w, r);
+}
+
+/* ---- weights ------------------------------------------------------------------------------------------------------- */
+
+/* A row's scores to weights, not yet divided by their sum; what it gathered so far is rescaled to the new maximum. A NaN need not be
+ * the maximum: its weight is NaN, and so is the sum. */
+INLINE void row_weights(const work *w, int r) {
+    row *row = &w->rows[r];
+    float *s = w->s + r * TILE_KV, *out = w->out + r * w->out_step, lanes[WIDTH], max = row->max;
+    vec top = vec_splat(-INFINITY);
+    for (int j = w->first; j < w->end; j += WIDTH) top = vec_max(top, vec_load(s + j));
+    vec_store(top, lanes);
+    for (int lane = 0; lane < WIDTH; lane++) max = lanes[lane] > max ? lanes[lane] : max;
+
+    const vec shift = vec_splat(max == -INFINITY ? 0.0f : max), rescale = weight_of(vec_splat(row->max) - shift);
+    vec sum = w->sums[r] * rescale;
+    for (int d = 0; d < w->out_step && max != row->max; d += WIDTH) vec_store(rescale * vec_load(out + d), out + d);
+    row->max = max;
+    for (int j = w->first; j < w->end; j += WIDTH) {
+        const vec weight = weight_of(vec_load(s + j) - shift);
+        sum += weight;
+        vec_store(weight, s + j);
+    }
+    w->sums[r] = sum;
+}
+
+/* ---- values -------------------------------------------------------------------------------------------------------- */
+
+INLINE int keys_are_finite(const keys *x, int dim) {
+    vec nothing = vec_splat(0.0f);
+    for (int j = 0; j < KEYS; j++) {
+        for (int d = 0; d < dim; d += WIDTH) nothing += keys_load(x, j, d) - keys_load(x, j, d);
+    }
+    return !vec_any_nan(nothing);
+}
+
+/* The values of a row's live keys among those from j on. */
+static void add_live_values(const work *w, const keys *x, int r, int j) {
+    const row *row = &w->rows[r];
+    float *out = w->out + r * w->out_step;
+    for (int n = 0; n < KEYS; n++) {
+        if (j + n < row->first || j + n >= row->end) continue;
+        if (HAS_ELEMENTS(w->p) && w->addends[r * TILE_KV + j + n] == -INFINITY) continue;
+        const vec weight = vec_splat(w->s[r * TILE_KV + j + n]);
+        for (int d = 0; d < w->out_step; d += WIDTH) vec_store(vec_load(out + d) + weight * keys_load(x, n, d), out + d);
+    }
+}
+
+/* Many rows do not stay in the nearest cache: each takes as many keys as it can while it is there. */
+INLINE void tile_values(const work *w, __global const stored *k, __global const stored *v) {
+    const attention_params *p = w->p;
+    for (int j = w->first; j < w->end; j += KEYS) {
+        const keys x = keys_of(v + j * p->v.l, &p->v, p->value_dim, keys_left(w, j), w->copy);
+        const int last = j + KEYS == w->end;
+        int r = 0;
+        if (w->partial && !keys_are_finite(&x, w->out_step)) {
+            for (; r < w->count; r++) add_live_values(w, &x, r, j);
+            continue;
+        }
+        for (int n = 0; n < KEYS; n += FEW) {
+            if (last)
+                fetch_rows(k + TILE_KV * p->k.l, &p->k, p->head_dim, n, n + FEW);
+            else
+                fetch_rows(v + (j + KEYS) * p->v.l, &p->v, p->value_dim, n, n + FEW);
+            for (r = 0; r + ROWS <= w->count && w->count <= MANY_ROWS; r += ROWS)
+                ON_KEYS(values, w->out + r * w->out_step, &x, n, w->s + r * TILE_KV + j + n, w->out_step, w->out_step);
+        }
+        for (; r < w->count; r++)
+            ON_KEYS(values_one, w->out + r * w->out_step, &x, 0, w->s + r * TILE_KV + j, w->out_step, w->out_step);
+    }
+}
+
+/* ---- the part ------------------------------------------------------------------------------------------------------ */
+
+/* The keys of the part that any row looks at. */
+INLINE key_range live_in_part(const work *w) {
+    key_range any = {w->m->len_kv, 0};
+    for (int r = 0; r < w->count; r++) {
+        const key_range live = w->rows[r].live;
+        if (live.first == live.end) continue;
+        if (any.first > live.first) any.first = live.first;
+        if (any.end < live.end) any.end = live.end;
+    }
+    return any;
+}
+
+INLINE void attend_part(work *w, __global const stored *k, __global const stored *v) {
+    const key_range live = live_in_part(w);
+    for (i64 start = live.first / TILE_KV * TILE_KV; start < live.end; start += TILE_KV) {
+        if (!look_at_tile(w, start)) continue;
+        tile_scores(w, k + start * w->p->k.l, v + start * w->p->v.l);
+        for (int r = 0; r < w->count; r++) row_weights(w, r);
+        tile_values(w, k + start * w->p->k.l, v + start * w->p->v.l);
+    }
+}
+
+/* Row r of the group is query i of head h. */
+INLINE void load_row(work *w, int r, __global const stored *q, key_range part, i64 i, row_options options) {
+    const attention_params *p = w->p;
+    const key_range live = live_range(p, w->m, i);
+    row *row = &w->rows[r];
+    float *to = w->q + r * w->q_step;
+    row->live.first = mask_clamp(live.first, part.first, part.end);
+    row->live.end = mask_clamp(live.end, row->live.first, part.end);
+    row->max = -INFINITY;
+    row->options = options;
+    w->sums[r] = vec_splat(0.0f);
+    for (int d = 0; d < w->q_step; d++) to[d] = d < p->head_dim ? stored_load(q + d * p->q.d) * (p->scale * SCORE_UNIT) : 0.0f;
+    for (int d = 0; d < w->out_step; d++) w->out[r * w->out_step + d] = 0.0f;
+}
+
+/* Divide by the sum. A sum of 0 is that of a row without a finite score, all of whose weights are 0. */
+INLINE void store_row(const work *w, int r, __global float *out, __global float *lse) {
+    const float *from = w->out + r * w->out_step;
+    float lanes[WIDTH], sum = 0.0f;
+    vec_store(w->sums[r], lanes);
+    for (int lane = 0; lane < WIDTH; lane++) sum += lanes[lane];
+    const float factor = sum == 0.0f ? 1.0f : 1.0f / sum;
+    for (int d = 0; d < w->p->value_dim; d++) out[d * w->p->out.d] = from[d] * factor;
+    *lse = w->rows[r].max * (1.0f / SCORE_UNIT) + log(sum);
+}
+
+__kernel GROUP_OF_ONE void attention_split(__global const stored *restrict q, __global const stored *restrict k,
+                                           __global const stored *restrict v, __global float *restrict out,
+                                           __global float *restrict lse, INT_BUFFER kv_lengths, __global const uchar *mask,
+                                           __global const void *bias, __global const float *slopes, attention_params p) {
+    vec q_memory[TILE_Q * ((HEAD_DIM_MAX + WIDTH - 1) / WIDTH)], out_memory[TILE_Q * ((VALUE_DIM_MAX + WIDTH - 1) / WIDTH)];
+    vec s_memory[TILE_Q * TILE_KV / WIDTH], addends_memory[MODIFIED ? TILE_Q * TILE_KV / WIDTH : 1], sums[TILE_Q];
+    vec copy_memory[KEYS * ((DIM_MAX + WIDTH - 1) / WIDTH)];
+    row rows[TILE_Q];
+    q += p.base[0], k += p.base[1], v += p.base[2], out += p.base[3], lse += p.base[4], kv_lengths += p.base[5];
+    mask += p.base[6], slopes += p.base[8];
+    bias = bias_from(&p, bias, p.base[7]);
+    const i64 ratio = p.heads_q / p.heads_kv, count = ratio * p.len_q, tiles = (count + TILE_Q - 1) / TILE_Q;
+    for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
+        const i64 r_0 = group % tiles * TILE_Q, g = group / tiles % p.heads_kv, b_out = group / tiles / p.heads_kv;
+        const i64 b = b_out % p.batch, part = b_out / p.batch;
+        const member whole = member_of(&p, kv_lengths, kv_lengths, kv_lengths, b);
+        const member m = MODIFIED ? within_elements(&p, whole) : whole;
+        const key_range all = {part * p.split, m.len_kv < (part + 1) * p.split ? m.len_kv : (part + 1) * p.split};
+        work w = {&p, &m, (int)(count - r_0 < TILE_Q ? count - r_0 : TILE_Q), WHOLE_VECTORS(p.head_dim), WHOLE_VECTORS(p.value_dim),
+                  rows, sums, (float *)q_memory, (float *)out_memory, (float *)s_memory, (float *)addends_memory,
+                  (float *)copy_memory, 0, 0, 0, 0};
+        for (int r = 0; r < w.count; r++) {
+            const i64 h = g * ratio + (r_0 + r) / p.len_q, i = (r_0 + r) % p.len_q;
+            const float slope = MODIFIED ? slope_of(&p, slopes, b, h) : 0.0f;
+            load_row(&w, r, q + b * p.q.b + h * p.q.h + i * p.q.l, all, i,
+                     row_options_of(&p, mask, bias, b, h, i, i + m.offset, slope));
+        }
+        attend_part(&w, k + b * p.k.b + g * p.k.h, v + b * p.v.b + g * p.v.h);
+        for (int r = 0; r < w.count; r++) {
+            const i64 h = g * ratio + (r_0 + r) / p.len_q, i = (r_0 + r) % p.len_q;
+            store_row(&w, r, out + b_out * p.out.b + h * p.out.h + i * p.out.l, lse + b_out * p.lse.b + h * p.lse.h + i * p.lse.l);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+/* attention over the keys part * split <= j < (part + 1) * split alone, for few queries and many keys: out and lse are those of the
+ * part, at batch member part * batch + b, for merge to join. A part without live keys has lse -infinity and out 0.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Shapes          q (batch, heads_q, len_q, head_dim), k (batch, heads_kv, len_kv, head_dim), v (.., len_kv, value_dim),
+ *                 out f32 (parts * batch, heads_q, len_q, value_dim), lse f32 (parts * batch, heads_q, len_q, 1)
+ * Group           TILE_Q rows over one part's keys, in tiles of TILE_KV; rows are the len_q queries of the first of the query
+ *                 heads that read one key/value head, those of the second, ..., so that all of them share each read of k and v
+ * Work-item, local memory, work-group    as attend.h says
+ */
+#define SPLIT 1
+#include "attend.h"
+
+/* Which part of whose keys a group works on: rows from `row` on of the query heads that read key/value head g. */
+typedef struct part_tile {
+    i64 part, b, g, row;
+} part_tile;
+
+INLINE part_tile part_tile_at(const attention_params *p, i64 group) {
+    const i64 tiles = tiles_of(p->heads_q / p->heads_kv * p->len_q, TILE_Q), g = group / tiles, b = g / p->heads_kv;
+    const part_tile at = {b / p->batch, b % p->batch, g % p->heads_kv, group % tiles * TILE_Q};
+    return at;
+}
+
+/* Rows jump from one head to the next. */
+INLINE operand rows_of_q(const attention_params *p, const global element *q, const row_tile *tile) {
+    operand rows = operand_of(q + offset_of(p->q, tile->b, tile->h, tile->i, 0), p->q.l, p->q.d, tile->left, true);
+    rows.first = tile->i;
+    rows.period = p->len_q;
+    rows.jump = p->heads_q > p->heads_kv ? p->q.h - p->len_q * p->q.l : 0;
+    if (p->len_q == 1) { /* its stride says nothing: the rows are the heads */
+        rows.row = p->q.h;
+        rows.jump = 0;
+    }
+    return rows;
+}
+
+KERNEL void attention_split(const global element *q, const global element *k, const global element *v, global float *out,
+                            global float *lse, INT_BUFFER kv_lengths, const global uchar *mask, const global void *bias,
+                            const global float *slopes, const attention_params p) {
+    local float4 weights[TILE_VECTORS(TILE_Q, TILE_KV)], buffer[BUFFER_VECTORS];
+    local float row_slopes[TILE_Q];
+    q += p.base[0];
+    k += p.base[1];
+    v += p.base[2];
+    out += p.base[3];
+    lse += p.base[4];
+    kv_lengths += p.base[5];
+    for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
+        const part_tile at = part_tile_at(&p, group);
+        const member m = member_of(&p, kv_lengths, kv_lengths, kv_lengths, at.b);
+        const i64 ratio = p.heads_q / p.heads_kv, h = at.g * ratio + at.row / p.len_q, i = at.row % p.len_q;
+        const row_tile tile = {at.b, h, i, ratio * p.len_q - at.row};
+        const key_range part = {at.part * p.split, (at.part + 1) * p.split};
+        const key_range any = live_for_any(&p, &m, 0, p.len_q), all = live_for_all(&p, &m, 0, p.len_q);
+        const key_range within = {max(any.first, part.first), min(any.end, part.end)};
+        const operand queries = rows_of_q(&p, q, &tile);
+        const tile_options options = {mask, bias, p.base[6] + offset_of(p.mask, at.b, h, i, 0),
+                                      p.base[7] + offset_of(p.bias, at.b, h, i, 0), row_slopes};
+        if (MODIFIED)
+            for (int row = (int)get_local_id(0); row < TILE_Q && row < tile.left; row += WORK_GROUP)
+                row_slopes[row] = alibi_slope(&p, slopes + p.base[8], at.b, h + heads_before(&p, &tile, row));
+        rows_state rows;
+        begin_rows(&rows);
+        attend(&p, &m, &tile, &rows, weights, buffer, queries, k + offset_of(p.k, at.b, at.g, 0, 0),
+               v + offset_of(p.v, at.b, at.g, 0, 0), options, within, all);
+        write_rows(&p, &tile, &rows, (local float *)buffer, out + offset_of(p.out, at.part * p.batch + at.b, h, i, 0),
+                   lse + offset_of(p.lse, at.part * p.batch + at.b, h, i, 0), -INFINITY);
+    }
+}
