@@ -97,8 +97,7 @@ static int check_elements(const job *job, const cli_option *option, const char *
     if (!fits(option->elements, array->header.dtype))
         return cli_fail(name, CLI_USAGE, "--%s: %s holds %s where %s", option->name, path, type, wanted[option->elements]);
     if (array->header.dtype == NPY_BF16 && !job->options->bf16)
-        return cli_fail(name, CLI_USAGE, "--%s: %s holds %s, which NumPy users take for bfloat16; --bf16 says that it is",
-                        option->name, path, type);
+        return cli_fail(name, CLI_USAGE, "--%s: %s holds %s; if that is bfloat16, --bf16 says so", option->name, path, type);
     if (array->header.dtype == NPY_U1 && option->elements == CLI_BOOLEANS && !all_booleans(array))
         return cli_fail(name, CLI_USAGE, "--%s: %s holds %s with other values than 0 and 1", option->name, path, type);
     return CLI_SUCCESS;
@@ -189,7 +188,8 @@ static int choose_type(job *job) {
 static npy_dtype wanted_type(const job *job, const cli_option *option, npy_dtype dtype) {
     if (option->elements == CLI_BOOLEANS || option->elements == CLI_COUNTS) return dtype;
     if (option->elements == CLI_SINGLE) return NPY_F4;
-    return option->elements == CLI_LIKE_LEADER || dtype == job->type ? job->type : NPY_F4;
+    if (option->elements == CLI_BIAS) return job->typed_bias && dtype == job->type ? dtype : NPY_F4;
+    return job->type;
 }
 
 static int retype(job *job, const cli_option *option) {

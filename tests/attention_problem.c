@@ -254,7 +254,6 @@ attention_problem attention_problem_draw(const attention_case *c, rng *r) {
     draw_options(&p, r);
     draw_cache(&p, r);
     if (c->live_nan) draw_live_nan(&p, r);
-    if (c->poison) attention_problem_poison(&p);
     return p;
 }
 
@@ -303,7 +302,8 @@ static void poison_key(const attention_problem *p, const naive_member *m, int64_
     }
 }
 
-void attention_problem_poison(attention_problem *p) {
+/* Make keys and values that no query looks at NaN and infinite. */
+static void poison(const attention_problem *p) {
     const naive_attention_args a = naive_args(p);
     const int64_t heads_kv = p->desc.k.size[1], ratio = heads_kv ? p->desc.q.size[1] / heads_kv : 0;
     const int64_t members = naive_members(&a);
@@ -406,6 +406,7 @@ static void overflow(attention_problem *p, clattn_tensor_id id) {
 }
 
 void attention_problem_solve(attention_problem *p) {
+    if (p->c.poison) poison(p);
     const double fine = p->c.dtype == CLATTN_F64 ? DBL_EPSILON : FLT_EPSILON;
     const bool matrices = p->desc.scores.dtype != CLATTN_ABSENT;
     expect(p, CLATTN_TENSOR_OUT, p->desc.out.size[3], fine);
@@ -425,6 +426,18 @@ void attention_problem_solve(attention_problem *p) {
         expected_values *e = &p->expected[ids[id]];
         for (int64_t n = 0; n < attention_count(p, ids[id]); n++) e->magnitude[n] = fabs(e->oracle[n]);
     }
+}
+
+attention_problem attention_problem_member(const attention_problem *p, int64_t b) {
+    attention_problem member = *p;
+    for (size_t n = 0; n < COUNT(tensors); n++) {
+        clattn_tensor *t = attention_tensor(&member.desc, tensors[n].id);
+        if (t->dtype == CLATTN_ABSENT || t->size[0] != p->c.batch || p->c.batch == 1) continue;
+        t->size[0] = 1;
+        if (member.data[tensors[n].id]) member.data[tensors[n].id] += b * count_of(t);
+    }
+    member.c.batch = 1;
+    return member;
 }
 
 void attention_problem_free(attention_problem *p) {
@@ -551,6 +564,24 @@ void attention_assert_same(const attention_results *a, const attention_results *
     for (size_t n = 0; n < COUNT(tensors); n++) {
         const clattn_tensor_id id = tensors[n].id;
         assert_same_values(a->data[id], b->data[id], attention_count(p, id), where, clattn_tensor_name(id));
+    }
+}
+
+void attention_assert_unseen(const attention_results *a, const attention_results *b, const attention_problem *p, int64_t j,
+                             const char *where) {
+    static const clattn_tensor_id ids[] = {CLATTN_TENSOR_OUT, CLATTN_TENSOR_LSE};
+    const naive_attention_args args = naive_args(p);
+    const int64_t heads = p->desc.q.size[1], len_q = p->desc.q.size[2];
+    for (int64_t row = 0; row < p->c.batch * heads * len_q; row++) {
+        const naive_member m = naive_member_of(&args, row / len_q / heads);
+        if (naive_live(&args, &m, row / len_q % heads, row % len_q, m.past + j)) continue;
+        for (size_t n = 0; n < COUNT(ids); n++) {
+            const int64_t columns = p->expected[ids[n]].columns;
+            char what[256];
+            snprintf(what, sizeof what, "%s: row %lld, which does not look at it", where, (long long)row);
+            assert_same_values(a->data[ids[n]] + row * columns, b->data[ids[n]] + row * columns, columns, what,
+                               clattn_tensor_name(ids[n]));
+        }
     }
 }
 

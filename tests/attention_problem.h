@@ -54,7 +54,7 @@ typedef struct attention_case {
     clattn_scores_form form;
     bool narrow;        /* scores and weights are of q's type */
     bool poison;        /* keys and values that no query looks at are NaN and infinite */
-    bool live_nan;      /* a key, a value and a query somewhere are, too */
+    bool live_nan;      /* and an element of a query, a key or a value somewhere is NaN */
 } attention_case;
 
 /* Numbers are packed and such as their types hold. */
@@ -68,13 +68,13 @@ typedef struct attention_problem {
 
 /* Random inputs, solved. */
 attention_problem attention_problem_make(const attention_case *c, rng *r);
-/* The inputs alone. */
+/* The inputs alone, not poisoned yet. */
 attention_problem attention_problem_draw(const attention_case *c, rng *r);
-/* Solve, or again after inputs were changed. */
+/* Poison, and solve; again after inputs were changed. */
 void attention_problem_solve(attention_problem *p);
-/* Make keys and values that no query looks at NaN and infinite. Solve afterwards. */
-void attention_problem_poison(attention_problem *p);
 void attention_problem_free(attention_problem *p);
+/* One member of a batch that is not ragged, to run: it shares its data with the whole. */
+attention_problem attention_problem_member(const attention_problem *p, int64_t b);
 
 /* Where a descriptor has a tensor; NULL: nowhere. */
 clattn_tensor *attention_tensor(clattn_attention_desc *desc, clattn_tensor_id id);
@@ -102,6 +102,9 @@ void attention_assert_close(const attention_results *r, const attention_problem 
 void attention_assert_out(const float *out, const attention_problem *p, const char *where);
 /* Bitwise. */
 void attention_assert_same(const attention_results *a, const attention_results *b, const attention_problem *p, const char *where);
+/* Bitwise, out and lse of the rows that do not look at new key j. */
+void attention_assert_unseen(const attention_results *a, const attention_results *b, const attention_problem *p, int64_t j,
+                             const char *where);
 /* The first output that is wrong, and how; ok where none is. */
 verdict attention_judge(const attention_results *r, const attention_problem *p);
 

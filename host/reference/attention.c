@@ -65,11 +65,17 @@ static void rotate(const oracle *a, i64 b, i64 position, double *row) {
     }
 }
 
+/* Where the first query and the first new key stand. */
+static i64 first_position(const oracle *a, const seat *m) {
+    if (a->past_k.present || a->past_lengths.present) return m->past;
+    return a->options->align == CLATTN_ALIGN_PAST ? a->options->past_len : 0;
+}
+
 /* Stored as present is, where there is one: a key that was rotated is rounded before it is used. */
 static void read_new_row(const oracle *a, const seat *m, const clattn__view *fresh, const clattn__view *present, bool rotates, i64 g,
                          i64 j, double *row) {
     read_row(fresh, m->b, g, m->kv_first + j, row);
-    if (rotates) rotate(a, m->b, m->past + j, row);
+    if (rotates) rotate(a, m->b, first_position(a, m) + j, row);
     for (i64 d = 0; d < fresh->size[3] && present->present; d++) {
         clattn__set(present, m->b, g, m->past + j, d, row[d]);
         row[d] = clattn__get(present, m->b, g, m->past + j, d);
@@ -199,10 +205,7 @@ static void weigh_values(const oracle *a, const seat *m, i64 h, i64 i, const dou
 
 static void attend_row(const oracle *a, const seat *m, i64 h, i64 g, i64 i, const double *k, const double *v, double *q, double *row) {
     read_row(&a->q, m->b, h, m->q_first + i, q);
-    const i64 past = a->past_k.present || a->past_lengths.present ? m->past
-                     : a->options->align == CLATTN_ALIGN_PAST     ? a->options->past_len
-                                                                  : 0;
-    rotate(a, m->b, past + i, q);
+    rotate(a, m->b, first_position(a, m) + i, q);
     for (i64 d = 0; d < a->q.size[3] && a->rotary; d++) q[d] = clattn__round(a->q.dtype, q[d]);
     compute_scores(a, m, h, i, q, k, row);
     compute_padding(a, m, h, g, i, q);
