@@ -188,7 +188,7 @@ int attend_main(int argc, char **argv) {
     attend_options options = {0};
     int exit_code;
     if (cli_parse(&command, argc, argv, &options, &exit_code) < 0) return exit_code;
-    job job = {.command = &command, .options = &options.attention.job, .halves = true, .doubles = true};
+    job job = {.command = &command, .options = &options.attention.job, .halves = true, .doubles = true, .typed_bias = true};
     job.heads_q = options.heads_q.value;
     job.heads_kv = options.heads_kv.given ? options.heads_kv.value : job.heads_q;
     exit_code = attention_options_resolve(&command, &options.attention);

@@ -89,7 +89,7 @@ int mha_main(int argc, char **argv) {
     mha_options options = {0};
     int exit_code;
     if (cli_parse(&mha_command, argc, argv, &options, &exit_code) < 0) return exit_code;
-    job job = {.command = &mha_command, .options = &options.attention.job};
+    job job = {.command = &mha_command, .options = &options.attention.job, .halves = true};
     exit_code = attention_options_resolve(&mha_command, &options.attention);
     if (exit_code == CLI_SUCCESS) exit_code = mha(&job, &options);
     job_close(&job);
@@ -176,7 +176,7 @@ int project_main(int argc, char **argv) {
     mha_options options = {0};
     int exit_code;
     if (cli_parse(&project_command, argc, argv, &options, &exit_code) < 0) return exit_code;
-    job job = {.command = &project_command, .options = &options.attention.job};
+    job job = {.command = &project_command, .options = &options.attention.job, .halves = true};
     exit_code = check_pairs(job.options->paths);
     if (exit_code == CLI_SUCCESS) exit_code = project(&job, &options);
     job_close(&job);

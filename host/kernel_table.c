@@ -146,6 +146,11 @@ static const char *row_obstacle(const clattn__row *row, const clattn__device *de
         const int limit = clattn__row_macro(row, "HEAD_DIM_LIMIT", INT_MAX);
         if (a->head_dim > limit || a->value_dim > limit) return "head_dim or value_dim is past its limit";
     }
+    if (row->role == CLATTN__ROLE_ATTENTION_SPLIT && params->attention.heads_kv) {
+        const attention_params *a = &params->attention;
+        const int limit = clattn__row_macro(row, "GROUP_ROWS_LIMIT", INT_MAX);
+        if (a->heads_q / a->heads_kv * a->len_q > limit) return "made for fewer queries that share a key";
+    }
     return NULL;
 }
 

@@ -23,17 +23,14 @@ INLINE part_tile part_tile_at(const attention_params *p, i64 group) {
     return at;
 }
 
-/* Rows jump from one head to the next. */
-INLINE operand rows_of_q(const attention_params *p, const global element *q, const row_tile *tile) {
-    operand rows = operand_of(q + offset_of(p->q, tile->b, tile->h, tile->i, 0), p->q.l, p->q.d, tile->left, true);
-    rows.first = tile->i;
-    rows.period = p->len_q;
-    rows.jump = p->heads_q > p->heads_kv ? p->q.h - p->len_q * p->q.l : 0;
-    if (p->len_q == 1) { /* its stride says nothing: the rows are the heads */
-        rows.row = p->q.h;
-        rows.jump = 0;
+/* What the work-items keep of a tile's rows in local memory. Begins with it free. */
+INLINE void place_rows(const attention_params *p, const row_tile *tile, local i64 *places, local float *row_slopes,
+                       const global float *slopes) {
+    for (int row = (int)get_local_id(0); row < TILE_Q && row < tile->left; row += WORK_GROUP) {
+        places[row] = row_offset(p, tile, p->q, row);
+        if (MODIFIED) row_slopes[row] = alibi_slope(p, slopes, tile->b, tile->h + heads_before(p, tile, row));
     }
-    return rows;
+    barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 KERNEL void attention_split(const global element *q, const global element *k, const global element *v, global float *out,
@@ -41,6 +38,7 @@ KERNEL void attention_split(const global element *q, const global element *k, co
                             const global float *slopes, const attention_params p) {
     local float4 weights[TILE_VECTORS(TILE_Q, TILE_KV)], buffer[BUFFER_VECTORS];
     local float row_slopes[TILE_Q];
+    local i64 places[TILE_Q];
     q += p.base[0];
     k += p.base[1];
     v += p.base[2];
@@ -55,12 +53,12 @@ KERNEL void attention_split(const global element *q, const global element *k, co
         const key_range part = {at.part * p.split, (at.part + 1) * p.split};
         const key_range any = live_for_any(&p, &m, 0, p.len_q), all = live_for_all(&p, &m, 0, p.len_q);
         const key_range within = {max(any.first, part.first), min(any.end, part.end)};
-        const operand queries = rows_of_q(&p, q, &tile);
+        operand queries = operand_of(q + offset_of(p.q, at.b, h, i, 0), 0, p.q.d, tile.left, true);
+        queries.placed = true;
+        queries.places = places;
         const tile_options options = {mask, bias, p.base[6] + offset_of(p.mask, at.b, h, i, 0),
                                       p.base[7] + offset_of(p.bias, at.b, h, i, 0), row_slopes};
-        if (MODIFIED)
-            for (int row = (int)get_local_id(0); row < TILE_Q && row < tile.left; row += WORK_GROUP)
-                row_slopes[row] = alibi_slope(&p, slopes + p.base[8], at.b, h + heads_before(&p, &tile, row));
+        place_rows(&p, &tile, places, row_slopes, slopes + p.base[8]);
         rows_state rows;
         begin_rows(&rows);
         attend(&p, &m, &tile, &rows, weights, buffer, queries, k + offset_of(p.k, at.b, at.g, 0, 0),

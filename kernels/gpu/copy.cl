@@ -97,7 +97,7 @@ KERNEL void copy(const global void *x, global void *y, const global float *cosin
     starts += p.base[4];
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         const i64 b = group / tiles / p.heads, h = group / tiles % p.heads, l = group % tiles * TILE_M + row;
-        const i64 start = start_of(&p, starts, b), place = p.at + start + l;
+        const i64 start = start_of(&p, starts, b), place = p.at + (p.moves ? start : 0) + l;
         const i64 position = mask_clamp(p.position + start + l, 0, p.positions - 1);
         const row_at from = {p.base[0] + b * p.x.b + h * p.x.h + l * p.x.l, p.x.d};
         const row_at to = {p.base[1] + b * p.y.b + h * p.y.h + place * p.y.l, p.y.d};

@@ -22,6 +22,19 @@ INLINE float alibi_slope(const attention_params *p, const global float *slopes, 
     return p->alibi == ALIBI_STANDARD ? exp2(alibi_exponent(h, p->heads_q)) : 0.0f;
 }
 
+/* cap * tanh(x / cap). Near 0 an odd polynomial (Cephes' tanhf), where the quotient would cancel: no branches, unlike tanh, of
+ * which a work-item has many in a row. */
+INLINE float capped(float x, float cap) {
+    const float y = x / cap, size = fabs(y), square = y * y;
+    float near = -5.70498872745e-3f;
+    near = near * square + 2.06390887954e-2f;
+    near = near * square - 5.37397155531e-2f;
+    near = near * square + 1.33314422036e-1f;
+    near = near * square - 3.33332819422e-1f;
+    const float far = copysign(1.0f - 2.0f / (exp2(size * 2.88539008f) + 1.0f), y);
+    return cap * (size < 0.625f ? near * square * y + y : far);
+}
+
 INLINE bool mask_hides(const attention_params *p, const row_options *row, i64 j) {
     return p->has_mask && (j >= p->mask_len || !row->mask[row->mask_at + j * p->mask.d]);
 }
@@ -40,7 +53,7 @@ INLINE bool is_hidden(const attention_params *p, const row_options *row, i64 j) 
 INLINE float modified_score(const attention_params *p, const row_options *row, float x, i64 j, bool *hidden) {
     const float bias = p->has_bias ? bias_of(p, row, j) : 0.0f;
     *hidden = mask_hides(p, row, j) || bias == -INFINITY;
-    if (p->softcap != 0.0f) x = p->softcap * tanh(x / p->softcap);
+    if (p->softcap != 0.0f) x = capped(x, p->softcap);
     x += bias;
     if (p->alibi) x -= row->slope * fabs((float)(j - row->position));
     return *hidden ? -INFINITY : x;

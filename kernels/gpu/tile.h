@@ -51,17 +51,20 @@
 
 /* An operand from the first row of a tile on. Work-items load it side by side along the depth or along the rows, which should
  * be where its stride is 1: one way, known when the kernel is compiled, costs fewer registers than both. Memory may hold the
- * rows in periods: after `period` of them, counted from `first` before this tile's, the address jumps by `jump` more. */
+ * rows in periods: after `period` of them, counted from `first` before this tile's, the address jumps by `jump` more. Or a table
+ * says where each row is, which costs no registers for what the rows' addresses have in them. */
 typedef struct operand {
     const global element *at;
     i64 row, depth; /* strides */
     i64 rows;       /* that exist from here on */
     bool along_depth;
     i64 first, period, jump; /* first < period */
+    bool placed;
+    const local i64 *places; /* where placed: of each row, instead of row * its stride */
 } operand;
 
 INLINE operand operand_of(const global element *at, i64 row_stride, i64 depth_stride, i64 rows, bool along_depth) {
-    const operand plain = {at, row_stride, depth_stride, rows, along_depth, 0, 1, 0};
+    const operand plain = {at, row_stride, depth_stride, rows, along_depth, 0, 1, 0, false, 0};
     return plain;
 }
 
@@ -129,6 +132,14 @@ INLINE void fetch_jumping(element *slots, operand from, walk w, int rows, int ro
     }
 }
 
+/* fetch_walk along the depth of an operand whose rows are placed one by one. */
+INLINE void fetch_placed(element *slots, operand from, walk w, int row_limit, int depth_limit) {
+    EACH(n, w.count, MOST_SLOTS) {
+        const int row = w.line + n / w.per_line * w.lines, k = w.mover + n % w.per_line * w.movers;
+        slots[n] = row < row_limit && k < depth_limit ? from.at[from.places[row] + k * from.depth] : 0;
+    }
+}
+
 INLINE void store_walk(local float *tile, const element *slots, int slow_stride, int fast_stride, walk w) {
     local float *at = tile + w.line * slow_stride + w.mover * fast_stride;
     EACH(n, w.count, MOST_SLOTS)
@@ -140,7 +151,9 @@ INLINE void tile_fetch(element *slots, operand from, i64 k, i64 depth_left, int 
     const int row_limit = clamp_to_tile(from.rows, rows), depth_limit = clamp_to_tile(depth_left, depth);
     const bool whole = row_limit == rows && depth_limit == depth;
     from.at += k * from.depth;
-    if (from.jump != 0 && from.first + rows > from.period)
+    if (from.placed)
+        fetch_placed(slots, from, walk_of(rows, depth), row_limit, depth_limit);
+    else if (from.jump != 0 && from.first + rows > from.period)
         fetch_jumping(slots, from, walk_of(rows, depth), rows, row_limit, depth_limit);
     else if (from.along_depth && whole)
         fetch_walk(slots, from.at, from.row, from.depth, walk_of(rows, depth), true, rows, depth);

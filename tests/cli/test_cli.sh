@@ -178,7 +178,7 @@ for type in f2 u2; do
     close_numbers <(numbers l.npy) <(numbers lh.npy) .01 || failed "$type is far from float32"
     close_numbers <(numbers o.npy) <(numbers oh.npy) .01 || failed "$type is far from float32"
 done
-bad 2 "holds uint16, which NumPy users take for bfloat16; --bf16 says that it is" attend --q qh.npy --k kh.npy --v vh.npy --out out/o.npy
+bad 2 "holds uint16; if that is bfloat16, --bf16 says so" attend --q qh.npy --k kh.npy --v vh.npy --out out/o.npy
 bad 2 "--bf16 is given, and no file holds uint16" attend --q q.npy --k k.npy --v v.npy --out out/o.npy --bf16
 for shape in "6 5" "1 6 5" "1 1 6 5"; do
     # shellcheck disable=SC2086
@@ -368,6 +368,15 @@ good attend --q pq.npy --k pk.npy --v pv.npy --out po.npy --weights pw.npy "${mo
 good mha "${weights[@]}" --out mo.npy --weights mw.npy "${more[@]}"
 head_is mo.npy "float32 C (6, 8)"
 alike pw.npy mw.npy
+for type in f2 u2; do
+    make xh.npy $type C 4 6 10
+    for name in q k v; do make w$name$type.npy $type C 5 10 8; done
+    make bh.npy $type C 7 6 6
+    short=() name=float16
+    [ $type = u2 ] && short=(--bf16) && name=uint16
+    good mha --x xh.npy --wq wq$type.npy --wk wk$type.npy --wv wv$type.npy --heads 2 --bias bh.npy --out mh.npy "${short[@]}"
+    head_is mh.npy "$name C (6, 8)"
+done
 weights[${#weights[@]}-1]=1
 good project "${weights[@]}" --q pq.npy --k pk.npy --v pv.npy
 good attend --q pq.npy --k pk.npy --v pv.npy --out po.npy
