@@ -147,20 +147,31 @@ clattn_tensor layout_broadcast(int64_t batch, int64_t heads, int64_t len, int64_
     return view;
 }
 
-static int64_t view_offset(const clattn_tensor *v, int64_t n) {
-    int64_t offset = 0;
-    for (int d = 3; d >= 0; n /= v->size[d--]) {
-        if (v->size[d] > 1) offset += n % v->size[d] * v->stride[d];
+/* Where the elements lie, in packed order; newly allocated. */
+static int64_t *offsets_of(const clattn_tensor *v) {
+    int64_t *offsets = test_alloc((size_t)clattn__tensor_elements(v), sizeof *offsets), *next = offsets, stride[4];
+    for (int d = 0; d < 4; d++) stride[d] = v->size[d] > 1 ? v->stride[d] : 0;
+    for (int64_t b = 0; b < v->size[0]; b++) {
+        for (int64_t h = 0; h < v->size[1]; h++) {
+            for (int64_t l = 0; l < v->size[2]; l++) {
+                const int64_t row = b * stride[0] + h * stride[1] + l * stride[2];
+                for (int64_t d = 0; d < v->size[3]; d++) *next++ = row + d * stride[3];
+            }
+        }
     }
-    return offset;
+    return offsets;
 }
 
 void view_scatter(const clattn_tensor *view, float *data, const float *packed) {
-    for (int64_t n = 0; n < clattn__tensor_elements(view); n++) data[view_offset(view, n)] = packed[n];
+    int64_t *offsets = offsets_of(view);
+    for (int64_t n = 0; n < clattn__tensor_elements(view); n++) data[offsets[n]] = packed[n];
+    free(offsets);
 }
 
 void view_gather(const clattn_tensor *view, const float *data, float *packed) {
-    for (int64_t n = 0; n < clattn__tensor_elements(view); n++) packed[n] = data[view_offset(view, n)];
+    int64_t *offsets = offsets_of(view);
+    for (int64_t n = 0; n < clattn__tensor_elements(view); n++) packed[n] = data[offsets[n]];
+    free(offsets);
 }
 
 /* ---- guarded buffers ----------------------------------------------------------------------------------------------- */
@@ -197,6 +208,8 @@ static size_t bytes_of(const guarded *g) { return g->elements * clattn__dtype_si
 static guarded guarded_make(clattn_tensor view, bool is_output) {
     const size_t size = clattn__dtype_size(view.dtype), span = clattn__tensor_span(&view) / size;
     guarded g = {.view = view, .is_output = is_output, .elements = span + 2 * MARGIN};
+    g.count = clattn__tensor_elements(&view);
+    g.offsets = offsets_of(&view);
     g.base = test_alloc(g.elements, size);
     g.before = test_alloc(g.elements, size);
     g.data = g.base + MARGIN * size;
@@ -206,8 +219,7 @@ static guarded guarded_make(clattn_tensor view, bool is_output) {
 
 guarded guarded_values(clattn_tensor view, const double *packed, bool is_output) {
     guarded g = guarded_make(view, is_output);
-    const int64_t count = clattn__tensor_elements(&view);
-    for (int64_t n = 0; n < count; n++) clattn__store(view.dtype, g.data, view_offset(&view, n), packed[n]);
+    for (int64_t n = 0; n < g.count; n++) clattn__store(view.dtype, g.data, g.offsets[n], packed[n]);
     memcpy(g.before, g.base, bytes_of(&g));
     return g;
 }
@@ -221,7 +233,7 @@ guarded guarded_input(clattn_tensor view, const float *packed) {
 
 guarded guarded_output(clattn_tensor view) {
     guarded g = guarded_make(view, true);
-    for (int64_t n = 0; n < clattn__tensor_elements(&view); n++) fill(view.dtype, g.data, view_offset(&view, n), true);
+    for (int64_t n = 0; n < g.count; n++) fill(view.dtype, g.data, g.offsets[n], true);
     memcpy(g.before, g.base, bytes_of(&g));
     return g;
 }
@@ -233,8 +245,8 @@ bool guarded_intact(const guarded *g) {
     const size_t size = clattn__dtype_size(g->view.dtype);
     unsigned char *rest = test_alloc(g->elements, size);
     memcpy(rest, g->base, bytes_of(g));
-    for (int64_t n = 0; n < clattn__tensor_elements(&g->view); n++) {
-        const size_t offset = (MARGIN + (size_t)view_offset(&g->view, n)) * size;
+    for (int64_t n = 0; n < g->count; n++) {
+        const size_t offset = (MARGIN + (size_t)g->offsets[n]) * size;
         memcpy(rest + offset, g->before + offset, size);
     }
     bool intact = memcmp(rest, g->before, bytes_of(g)) == 0;
@@ -243,15 +255,14 @@ bool guarded_intact(const guarded *g) {
 }
 
 double *guarded_read(const guarded *g) {
-    const int64_t count = clattn__tensor_elements(&g->view);
-    double *packed = test_alloc((size_t)count, sizeof *packed);
-    for (int64_t n = 0; n < count; n++) packed[n] = clattn__load(g->view.dtype, g->data, view_offset(&g->view, n));
+    double *packed = test_alloc((size_t)g->count, sizeof *packed);
+    for (int64_t n = 0; n < g->count; n++) packed[n] = clattn__load(g->view.dtype, g->data, g->offsets[n]);
     return packed;
 }
 
 float *guarded_result(const guarded *g) {
     double *values = guarded_read(g);
-    float *packed = narrowed(values, clattn__tensor_elements(&g->view));
+    float *packed = narrowed(values, g->count);
     free(values);
     return packed;
 }
@@ -259,6 +270,7 @@ float *guarded_result(const guarded *g) {
 void guarded_free(guarded *g) {
     free(g->base);
     free(g->before);
+    free(g->offsets);
     *g = (guarded){0};
 }
 

@@ -82,6 +82,7 @@ typedef struct guarded {
     size_t elements; /* with margins */
     unsigned char *base, *before; /* as it is, and as it was made */
     void *data;
+    int64_t count, *offsets; /* of the view's elements, packed */
 } guarded;
 
 guarded guarded_input(clattn_tensor view, const float *packed);
