@@ -92,7 +92,11 @@ typedef struct attention_results {
     char row[160];
 } attention_results;
 
-/* Run in guarded memory of a layout; asserts success and untouched surroundings. */
+/* Run in guarded memory of a layout. Not ok where that fails or something else than the outputs was written; then there are no
+ * results. */
+verdict attention_try(clattn_context *context, const attention_problem *p, layout l, clattn_algorithm algorithm, int want,
+                      attention_results *results);
+/* The same; asserts success. */
 attention_results attention_run(clattn_context *context, const attention_problem *p, layout l, clattn_algorithm algorithm,
                                 int want);
 void attention_results_free(attention_results *r);
@@ -110,6 +114,9 @@ verdict attention_judge(const attention_results *r, const attention_problem *p);
 
 /* What an algorithm can be asked for: all that it gives. Staged gives matrices. */
 int attention_outputs(const attention_problem *p, clattn_algorithm algorithm);
+
+/* Write the inputs as .npy files into a new folder and print the command that shows what went wrong. */
+void attention_reproduce(const attention_problem *p, const char *device, clattn_algorithm algorithm, int want);
 
 /* What a test does on a device with an algorithm, one row of which is forced; `where` says which. */
 typedef void (*attention_check)(clattn_context *, const attention_problem *, clattn_algorithm, const char *where);

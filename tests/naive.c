@@ -78,6 +78,11 @@ static void turn(const args *a, const naive_member *m, const double *x, int64_t 
     for (int64_t d = 0; d < 2 * pairs; d++) y[d] = clattn__round(T(Q)->dtype, y[d]);
 }
 
+/* Where the first query and the first new key stand. */
+static int64_t first_position(const args *a, const naive_member *m) {
+    return T(PAST_K)->data || T(PAST_LENGTHS)->data ? m->past : a->options->past_len;
+}
+
 /* All keys, or all values, of a member's head; written to present on the way. */
 static double *gather(const args *a, const naive_member *m, bool values, int64_t g) {
     const naive_tensor *fresh = values ? T(V) : T(K), *past = values ? T(PAST_V) : T(PAST_K);
@@ -91,7 +96,7 @@ static double *gather(const args *a, const naive_member *m, bool values, int64_t
         } else if (values) {
             memcpy(row, at(fresh, m->b, g, m->kv_first + j - m->past), (size_t)dim * sizeof *row);
         } else {
-            turn(a, m, at(fresh, m->b, g, m->kv_first + j - m->past), dim, j + (T(PAST_K)->data || T(PAST_LENGTHS)->data ? 0 : a->options->past_len), row);
+            turn(a, m, at(fresh, m->b, g, m->kv_first + j - m->past), dim, first_position(a, m) + j - m->past, row);
         }
         if (present->data) memcpy(at(present, m->b, g, j), row, (size_t)dim * sizeof *row);
     }
@@ -103,6 +108,7 @@ static double *gather(const args *a, const naive_member *m, bool values, int64_t
 typedef struct row_ {
     int64_t h, g, i;
     double *q, *k, *v;
+    double *padding; /* room for a key past the member's */
     double *score, *terms, *weight; /* terms: how large what a score is the sum of */
 } row_;
 
@@ -157,10 +163,11 @@ static void compute_scores(const args *a, const naive_member *m, const row_ *r) 
     const clattn_scores_form form = a->options->scores_form;
     double *shown = at(T(SCORES), m->b, r->h, r->i), *magnitude = a->magnitude[CLATTN_TENSOR_SCORES] + (shown - T(SCORES)->data);
     const int64_t keys = T(Q_OFFSETS)->data ? m->len_kv : T(SCORES)->size[3];
-    const naive_tensor *padding = T(PAST_LENGTHS)->data ? T(PRESENT_K) : T(K);
     for (int64_t j = 0; j < keys; j++) {
         double terms, form_terms, shows;
-        const double *k = j < m->len_kv ? r->k + j * T(K)->size[3] : at(padding, m->b, r->g, j);
+        const double *k = j < m->len_kv ? r->k + j * T(K)->size[3] : r->padding;
+        if (j >= m->len_kv && T(PAST_LENGTHS)->data) k = at(T(PRESENT_K), m->b, r->g, j);
+        if (j >= m->len_kv && !T(PAST_LENGTHS)->data) turn(a, m, at(T(K), m->b, r->g, j), T(K)->size[3], first_position(a, m) + j, r->padding);
         double score = shows = raw_score(a, r->q, k, &terms);
         form_terms = terms;
         score = capped(a, score, &terms);
@@ -213,8 +220,7 @@ static void weigh_values(const args *a, const naive_member *m, const row_ *r, do
 }
 
 static void attend_row(const args *a, const naive_member *m, const row_ *r) {
-    const bool cached = T(PAST_K)->data || T(PAST_LENGTHS)->data;
-    turn(a, m, at(T(Q), m->b, r->h, m->q_first + r->i), T(Q)->size[3], r->i + (cached ? m->past : a->options->past_len), r->q);
+    turn(a, m, at(T(Q), m->b, r->h, m->q_first + r->i), T(Q)->size[3], first_position(a, m) + r->i, r->q);
     compute_scores(a, m, r);
     const double lse = softmax(a, m, r);
     double *out = at(T(OUT), m->b, r->h, m->q_first + r->i), *row_lse = at(T(LSE), m->b, r->h, m->q_first + r->i);
@@ -239,7 +245,8 @@ void naive_attention(const args *a) {
     const int64_t heads_q = T(Q)->size[1], heads_kv = T(K)->size[1];
     for (int64_t number = 0; number < naive_members(a); number++) {
         const naive_member m = naive_member_of(a, number);
-        row_ r = {.q = test_alloc((size_t)T(Q)->size[3], sizeof *r.q), .score = test_alloc(3 * (size_t)m.len_kv, sizeof *r.score)};
+        row_ r = {.q = test_alloc(2 * (size_t)T(Q)->size[3], sizeof *r.q), .score = test_alloc(3 * (size_t)m.len_kv, sizeof *r.score)};
+        r.padding = r.q + T(Q)->size[3];
         r.terms = r.score + m.len_kv;
         r.weight = r.terms + m.len_kv;
         for (r.g = 0; r.g < heads_kv; r.g++) {

@@ -341,9 +341,9 @@ static double row_magnitude(const expected_values *e, int64_t row) {
 }
 
 /* The error of an element relative to its row; infinite when it should be zero and is not. */
-static double relative_error(double value, double oracle, double magnitude) {
+static double relative_error(const expected_values *e, double value, double oracle, double magnitude) {
     double error = fabs(value - oracle);
-    if (error == 0) return 0;
+    if (error <= e->least) return 0;
     return magnitude > 0 ? error / magnitude : INFINITY;
 }
 
@@ -352,7 +352,7 @@ static double naive_error(const expected_values *e) {
     for (int64_t row = 0; row < e->rows; row++) {
         double magnitude = row_magnitude(e, row);
         for (int64_t n = row * e->columns; n < (row + 1) * e->columns; n++) {
-            double error = relative_error(e->naive[n], e->oracle[n], magnitude);
+            double error = relative_error(e, e->naive[n], e->oracle[n], magnitude);
             if (isfinite(error) && error > largest) largest = error;
         }
     }
@@ -379,7 +379,7 @@ verdict judge_values(const double *result, const expected_values *e) {
             } else if (isinf(oracle)) {
                 if (value != oracle) fail_at(&v, e, n, value, "not infinite");
             } else if (!isnan(oracle)) {
-                double error = relative_error(value, oracle, magnitude);
+                double error = relative_error(e, value, oracle, magnitude);
                 if (error > v.error) v.error = error;
                 if (!(error <= v.tolerance)) fail_at(&v, e, n, value, "too far");
             }
@@ -392,7 +392,7 @@ verdict judge(const float *result, const expected *e) {
     const int64_t count = e->rows * e->columns;
     double *values = widened(result, count), *naive = widened(e->naive, count);
     const expected_values wide = {(double *)e->oracle, naive, (double *)(e->magnitude ? e->magnitude : e->oracle), e->rows, e->columns,
-                                  FLT_EPSILON};
+                                  FLT_EPSILON, 0};
     verdict v = judge_values(values, &wide);
     free(naive);
     free(values);

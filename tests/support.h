@@ -148,6 +148,7 @@ typedef struct expected_values {
     double *oracle, *naive, *magnitude; /* magnitude: never NULL */
     int64_t rows, columns;
     double epsilon; /* of the arithmetic */
+    double least;   /* no error is counted that is not larger: the step of the smallest numbers */
 } expected_values;
 
 verdict judge_values(const double *result, const expected_values *e);

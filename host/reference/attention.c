@@ -159,11 +159,13 @@ static void compute_scores(const oracle *a, const seat *m, i64 h, i64 i, const d
 }
 
 /* What scores hold of keys past the member's: their products if the form has no mask, else -infinity. */
-static void compute_padding(const oracle *a, const seat *m, i64 h, i64 g, i64 i, const double *q) {
-    const clattn__view *k = a->past_lengths.present ? &a->present_k : &a->k;
+static void compute_padding(const oracle *a, const seat *m, i64 h, i64 g, i64 i, const double *q, double *key) {
+    const bool in_place = a->past_lengths.present;
     for (i64 j = m->len_kv; a->scores.present && j < a->scores.size[3]; j++) {
         double dot = 0;
-        for (i64 d = 0; d < a->q.size[3]; d++) dot += q[d] * clattn__get(k, m->b, g, j, d);
+        read_row(in_place ? &a->present_k : &a->k, m->b, g, j, key);
+        if (!in_place) rotate(a, m->b, first_position(a, m) + j, key);
+        for (i64 d = 0; d < a->q.size[3]; d++) dot += q[d] * key[d];
         const double raw = a->options->scale * dot;
         const clattn_scores_form form = a->options->scores_form;
         clattn__set(&a->scores, m->b, h, i, j, form == CLATTN_SCORES_BIAS ? -INFINITY : form == CLATTN_SCORES_RAW ? raw : capped(a, raw));
@@ -203,12 +205,13 @@ static void weigh_values(const oracle *a, const seat *m, i64 h, i64 i, const dou
     }
 }
 
-static void attend_row(const oracle *a, const seat *m, i64 h, i64 g, i64 i, const double *k, const double *v, double *q, double *row) {
+static void attend_row(const oracle *a, const seat *m, i64 h, i64 g, i64 i, const double *k, const double *v, double *q, double *key,
+                       double *row) {
     read_row(&a->q, m->b, h, m->q_first + i, q);
     rotate(a, m->b, first_position(a, m) + i, q);
     for (i64 d = 0; d < a->q.size[3] && a->rotary; d++) q[d] = clattn__round(a->q.dtype, q[d]);
     compute_scores(a, m, h, i, q, k, row);
-    compute_padding(a, m, h, g, i, q);
+    compute_padding(a, m, h, g, i, q, key);
     const double lse = softmax(a, m, h, i, row);
     if (a->lse.present) clattn__set(&a->lse, m->b, h, m->q_first + i, 0, lse);
     for (i64 j = 0; a->weights.present && j < a->weights.size[3]; j++)
@@ -228,17 +231,19 @@ clattn_status clattn__oracle_attention(const oracle *a) {
     const i64 heads_q = a->q.size[1], heads_kv = a->k.size[1], len_kv = most_keys(a);
     double *k = clattn__new_doubles(1, 1, len_kv, a->q.size[3]), *v = clattn__new_doubles(1, 1, len_kv, a->v.size[3]);
     double *row = clattn__new_doubles(1, 1, 1, len_kv), *q = clattn__new_doubles(1, 1, 1, a->q.size[3]);
-    const clattn_status status = k && v && row && q ? CLATTN_OK : CLATTN_ERROR_MEMORY;
+    double *key = clattn__new_doubles(1, 1, 1, a->q.size[3]);
+    const clattn_status status = k && v && row && q && key ? CLATTN_OK : CLATTN_ERROR_MEMORY;
     for (i64 number = 0; number < members && status == CLATTN_OK; number++) {
         const seat m = seat_of(a, number);
         for (i64 g = 0; g < heads_kv; g++) {
             gather(a, &m, &a->k, &a->past_k, &a->present_k, true, g, k);
             gather(a, &m, &a->v, &a->past_v, &a->present_v, false, g, v);
             for (i64 h = g * (heads_q / heads_kv); h < (g + 1) * (heads_q / heads_kv); h++) {
-                for (i64 i = 0; i < m.len_q; i++) attend_row(a, &m, h, g, i, k, v, q, row);
+                for (i64 i = 0; i < m.len_q; i++) attend_row(a, &m, h, g, i, k, v, q, key, row);
             }
         }
     }
+    free(key);
     free(q);
     free(row);
     free(v);
