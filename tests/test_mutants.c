@@ -121,6 +121,169 @@ START_TEST(a_mistake_is_found) {
 }
 END_TEST
 
+/* ---- options ------------------------------------------------------------------------------------------------------------
+ * A mistake in an option is attention with another one: computed without a mistake, it must fail. */
+
+#define BASE "options", 2, 8, 2, 20, 60, 16, 16
+#define WINDOWED BASE, .has_window = 1, .left = 9, .right = 4, .align = CLATTN_ALIGN_BOTTOM_RIGHT
+#define MASKED BASE, .mask = {.given = true, .per_cent = 30, .missing = 3}
+#define BIASED BASE, .bias = {.given = true, .per_cent = 20, .missing = 3}
+
+static void window_left_wider(attention_problem *p) { p->desc.options.window_left++; }
+static void window_left_narrower(attention_problem *p) { p->desc.options.window_left--; }
+static void window_right_wider(attention_problem *p) { p->desc.options.window_right++; }
+static void window_right_narrower(attention_problem *p) { p->desc.options.window_right--; }
+static void no_window(attention_problem *p) { p->desc.options.has_window = 0; }
+static void no_causal(attention_problem *p) { p->desc.options.causal = 0; }
+static void at_the_top_left(attention_problem *p) { p->desc.options.align = CLATTN_ALIGN_TOP_LEFT; }
+static void one_further(attention_problem *p) {
+    p->desc.options.align = CLATTN_ALIGN_OFFSET;
+    p->desc.options.offset = p->c.len_kv - p->c.len_q + 1;
+}
+static void no_softcap(attention_problem *p) { p->desc.options.softcap = 0; }
+static void other_softcap(attention_problem *p) { p->desc.options.softcap *= 1.01; }
+static void no_alibi(attention_problem *p) { p->desc.options.alibi = 0; }
+static void drop(attention_problem *p, clattn_tensor_id id) {
+    *attention_tensor(&p->desc, id) = (clattn_tensor){0};
+    free(p->data[id]);
+    p->data[id] = NULL;
+}
+static void no_mask(attention_problem *p) { drop(p, CLATTN_TENSOR_MASK); }
+static void no_bias(attention_problem *p) { drop(p, CLATTN_TENSOR_BIAS); }
+static void no_sinks(attention_problem *p) { drop(p, CLATTN_TENSOR_SINKS); }
+static void no_slopes(attention_problem *p) { drop(p, CLATTN_TENSOR_ALIBI_SLOPES); }
+static void no_lengths(attention_problem *p) { drop(p, CLATTN_TENSOR_KV_LENGTHS); }
+
+/* The same numbers, the end of each row filled up. */
+static void fill_up(attention_problem *p, clattn_tensor_id id, double value) {
+    clattn_tensor *t = attention_tensor(&p->desc, id);
+    const int64_t columns = t->size[3], rows = attention_count(p, id) / columns;
+    double *full = test_alloc((size_t)(rows * p->keys), sizeof *full);
+    for (int64_t n = 0; n < rows * p->keys; n++) full[n] = n % p->keys < columns ? p->data[id][n / p->keys * columns + n % p->keys] : value;
+    free(p->data[id]);
+    p->data[id] = full;
+    *t = clattn_tensor_bhld(t->dtype, t->size[0], t->size[1], t->size[2], p->keys);
+}
+static void mask_past_its_end(attention_problem *p) { fill_up(p, CLATTN_TENSOR_MASK, 1); }
+static void bias_past_its_end(attention_problem *p) { fill_up(p, CLATTN_TENSOR_BIAS, 0); }
+
+static void change(attention_problem *p, clattn_tensor_id id, double factor, double term) {
+    for (int64_t n = 0; n < attention_count(p, id); n++) p->data[id][n] = p->data[id][n] * factor + term;
+}
+static void slopes_negated(attention_problem *p) { change(p, CLATTN_TENSOR_ALIBI_SLOPES, -1, 0); }
+static void sinks_scaled(attention_problem *p) { change(p, CLATTN_TENSOR_SINKS, 0.25, 0); }
+static void sinks_twice(attention_problem *p) { change(p, CLATTN_TENSOR_SINKS, 1, log(2)); }
+static void a_key_more(attention_problem *p) { change(p, CLATTN_TENSOR_KV_LENGTHS, 1, 1); }
+static void a_key_less(attention_problem *p) { change(p, CLATTN_TENSOR_KV_LENGTHS, 1, -1); }
+static void bias_doubled(attention_problem *p) { change(p, CLATTN_TENSOR_BIAS, 2, 0); }
+static void least_is_masked(attention_problem *p) {
+    for (int64_t n = 0; n < attention_count(p, CLATTN_TENSOR_BIAS); n++) {
+        if (p->data[CLATTN_TENSOR_BIAS][n] < -1e30) p->data[CLATTN_TENSOR_BIAS][n] = -INFINITY;
+    }
+}
+static void mask_of_the_next_head(attention_problem *p) {
+    const int64_t each = p->c.len_q * attention_tensor(&p->desc, CLATTN_TENSOR_MASK)->size[3];
+    double *mask = p->data[CLATTN_TENSOR_MASK];
+    memmove(mask, mask + each, (size_t)(attention_count(p, CLATTN_TENSOR_MASK) - each) * sizeof *mask);
+}
+static void other_pairs(attention_problem *p) { p->desc.rotary = p->desc.rotary == CLATTN_ROTARY_HALF ? CLATTN_ROTARY_INTERLEAVED : CLATTN_ROTARY_HALF; }
+static void turned_back(attention_problem *p) { change(p, CLATTN_TENSOR_ROTARY_SIN, -1, 0); }
+static void no_rotary(attention_problem *p) { p->desc.rotary = CLATTN_ROTARY_NONE; }
+static void past_forgotten(attention_problem *p) { change(p, CLATTN_TENSOR_PAST_LENGTHS, 0, 0); }
+static void raw_scores(attention_problem *p) { p->desc.options.scores_form = CLATTN_SCORES_RAW; }
+static void capped_scores(attention_problem *p) { p->desc.options.scores_form = CLATTN_SCORES_SOFTCAP; }
+static void members_swapped(attention_problem *p) {
+    double *offsets = p->data[CLATTN_TENSOR_Q_OFFSETS];
+    offsets[1] = offsets[2] - offsets[1];
+}
+
+static const struct {
+    const char *name;
+    attention_case c;
+    void (*edit)(attention_problem *);
+} option_mutants[] = {
+    {"nothing", {WINDOWED}, NULL},
+    {"a key more to the left", {WINDOWED}, window_left_wider},
+    {"a key less to the left", {WINDOWED}, window_left_narrower},
+    {"a key more to the right", {WINDOWED}, window_right_wider},
+    {"a key less to the right", {WINDOWED}, window_right_narrower},
+    {"no window", {WINDOWED}, no_window},
+    {"a window at the top left", {WINDOWED}, at_the_top_left},
+    {"no causality", {BASE, .causal = 1, .align = CLATTN_ALIGN_BOTTOM_RIGHT}, no_causal},
+    {"causality at the top left", {BASE, .causal = 1, .align = CLATTN_ALIGN_BOTTOM_RIGHT}, at_the_top_left},
+    {"causality one key further", {BASE, .causal = 1, .align = CLATTN_ALIGN_BOTTOM_RIGHT}, one_further},
+    {"no softcap", {BASE, .softcap = 3}, no_softcap},
+    {"a softcap of 1 % more", {BASE, .softcap = 3}, other_softcap},
+    {"no ALiBi", {BASE, .alibi = ALIBI_STANDARD}, no_alibi},
+    {"ALiBi at the top left", {BASE, .alibi = ALIBI_STANDARD, .align = CLATTN_ALIGN_BOTTOM_RIGHT}, at_the_top_left},
+    {"no slopes", {BASE, .alibi = ALIBI_GIVEN}, no_slopes},
+    {"slopes of the other sign", {BASE, .alibi = ALIBI_GIVEN}, slopes_negated},
+    {"no mask", {MASKED}, no_mask},
+    {"a mask past its end", {MASKED}, mask_past_its_end},
+    {"the mask of another head", {MASKED}, mask_of_the_next_head},
+    {"no bias", {BIASED}, no_bias},
+    {"a bias past its end", {BIASED}, bias_past_its_end},
+    {"a bias twice", {BIASED}, bias_doubled},
+    {"the least number taken for -infinity", {BASE, .bias = {.given = true, .per_cent = 20, .whole_rows = true, .least = true}}, least_is_masked},
+    {"no sinks", {BASE, .sinks = true}, no_sinks},
+    {"sinks scaled", {BASE, .sinks = true}, sinks_scaled},
+    {"sinks twice", {BASE, .sinks = true}, sinks_twice},
+    {"no lengths", {BASE, .lengths = true}, no_lengths},
+    {"lengths of a key more", {BASE, .lengths = true}, a_key_more},
+    {"lengths of a key less", {BASE, .lengths = true}, a_key_less},
+    {"padding that is looked at", {BASE, .lengths = true, .poison = true}, no_lengths},
+    {"the other pairs", {BASE, .rotary = CLATTN_ROTARY_HALF, .pairs = 8}, other_pairs},
+    {"the other half", {BASE, .rotary = CLATTN_ROTARY_INTERLEAVED, .pairs = 5}, other_pairs},
+    {"rotated back, keys and queries", {BASE, .rotary = CLATTN_ROTARY_HALF, .pairs = 8}, turned_back},
+    {"not rotated", {BASE, .rotary = CLATTN_ROTARY_HALF, .pairs = 1}, no_rotary},
+    {"past forgotten", {BASE, .cache = CACHE_IN_PLACE, .past = 30}, past_forgotten},
+    {"raw scores for capped ones", {BASE, .softcap = 3, .form = CLATTN_SCORES_SOFTCAP}, raw_scores},
+    {"capped scores for masked ones", {BASE, .causal = 1, .softcap = 3, .form = CLATTN_SCORES_BIAS}, capped_scores},
+    {"members of other lengths", {BASE, .ragged = true}, members_swapped},
+    {"f16: no softcap", {BASE, .dtype = CLATTN_F16, .softcap = 3}, no_softcap},
+    {"bf16: a bias twice", {BIASED, .dtype = CLATTN_BF16}, bias_doubled},
+    {"f64: a softcap of 1 % more", {BASE, .dtype = CLATTN_F64, .softcap = 3}, other_softcap},
+};
+
+static void draw_lengths_that_matter(attention_problem *p) {
+    static const clattn_tensor_id ids[] = {CLATTN_TENSOR_KV_LENGTHS, CLATTN_TENSOR_PAST_LENGTHS};
+    for (size_t n = 0; n < COUNT(ids); n++) {
+        for (int64_t b = 0; b < attention_count(p, ids[n]); b++) p->data[ids[n]][b] = (double)(20 + b);
+    }
+    double *q = p->data[CLATTN_TENSOR_Q_OFFSETS];
+    if (q) q[1] = floor(q[2] / 3);
+}
+
+static attention_problem copy_of(const attention_problem *p) {
+    attention_problem copy = *p;
+    memset(copy.expected, 0, sizeof copy.expected);
+    for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
+        if (!p->data[id]) continue;
+        const size_t bytes = (size_t)attention_count(p, (clattn_tensor_id)id) * sizeof(double);
+        copy.data[id] = test_alloc(1, bytes);
+        memcpy(copy.data[id], p->data[id], bytes);
+    }
+    return copy;
+}
+
+START_TEST(a_mistake_in_an_option_is_found) {
+    rng r = rng_make(200 + (uint64_t)_i);
+    attention_problem p = attention_problem_draw(&option_mutants[_i].c, &r);
+    draw_lengths_that_matter(&p);
+    attention_problem_solve(&p);
+    attention_problem mutated = copy_of(&p);
+    mutated.c.poison = false;
+    if (option_mutants[_i].edit) option_mutants[_i].edit(&mutated);
+    attention_problem_solve(&mutated);
+    attention_results results = {.row = "mutant"};
+    for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) results.data[id] = mutated.expected[id].naive;
+    const verdict v = attention_judge(&results, &p);
+    ck_assert_msg(v.ok == !option_mutants[_i].edit, "%s: %s %s", option_mutants[_i].name, v.ok ? "passes" : "fails", v.text);
+    attention_problem_free(&mutated);
+    attention_problem_free(&p);
+}
+END_TEST
+
 /* Small mistakes on top of the naive result: an element that is NaN, infinite, zero or off by a little. */
 START_TEST(one_wrong_element_is_found) {
     rng r = rng_make(100);
@@ -175,6 +338,7 @@ int main(void) {
     Suite *suite = suite_create("mutants");
     TCase *tests = tcase_create("mutants");
     tcase_add_loop_test(tests, a_mistake_is_found, 0, COUNT(cases));
+    tcase_add_loop_test(tests, a_mistake_in_an_option_is_found, 0, COUNT(option_mutants));
     tcase_add_test(tests, one_wrong_element_is_found);
     tcase_add_test(tests, a_stray_write_is_found);
     suite_add_tcase(suite, tests);
