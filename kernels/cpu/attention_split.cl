@@ -257,7 +257,8 @@ INLINE void tile_scores(const work *w, __global const stored *k, __global const 
         }
         for (; r < w->count; r++) ON_KEYS(dots_one, w->s + r * TILE_KV + j, &x, 0, w->q + r * w->q_step, w->q_step, w->q_step);
     }
-    for (int r = 0; r < w->count && (MODIFIED || w->partial); r++) finish_scores(w, r);
+    if (!MODIFIED && !w->partial) return;
+    for (int r = 0; r < w->count; r++) finish_scores(w, r);
 }
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
