@@ -33,6 +33,7 @@ KERNEL void attention(const global element *q, const global element *k, const gl
                       const global float *sinks, const attention_params p) {
     local float4 weights[TILE_VECTORS(TILE_Q, TILE_KV)], buffer[BUFFER_VECTORS];
     local float row_slopes[TILE_Q];
+    local int flag;
     q += p.base[0];
     k += p.base[1];
     v += p.base[2];
@@ -50,7 +51,7 @@ KERNEL void attention(const global element *q, const global element *k, const gl
         const key_range any = live_for_any(&p, &m, i, TILE_Q), all = live_for_all(&p, &m, i, TILE_Q);
         const operand queries = operand_of(q + offset_of(p.q, at.b, at.h, m.q_first + i, 0), p.q.l, p.q.d, tile.left, true);
         const tile_options options = {mask, bias, p.base[8] + offset_of(p.mask, at.b, at.h, i, 0),
-                                      p.base[9] + offset_of(p.bias, at.b, at.h, i, 0), row_slopes};
+                                      p.base[9] + offset_of(p.bias, at.b, at.h, i, 0), row_slopes, &flag};
         if (MODIFIED)
             for (int row = (int)get_local_id(0); row < TILE_Q; row += WORK_GROUP)
                 row_slopes[row] = alibi_slope(&p, slopes + p.base[10], at.b, at.h);

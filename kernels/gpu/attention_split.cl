@@ -38,6 +38,7 @@ KERNEL void attention_split(const global element *q, const global element *k, co
                             const global float *slopes, const attention_params p) {
     local float4 weights[TILE_VECTORS(TILE_Q, TILE_KV)], buffer[BUFFER_VECTORS];
     local float row_slopes[TILE_Q];
+    local int flag;
     local i64 places[TILE_Q];
     q += p.base[0];
     k += p.base[1];
@@ -57,7 +58,7 @@ KERNEL void attention_split(const global element *q, const global element *k, co
         queries.placed = true;
         queries.places = places;
         const tile_options options = {mask, bias, p.base[6] + offset_of(p.mask, at.b, h, i, 0),
-                                      p.base[7] + offset_of(p.bias, at.b, h, i, 0), row_slopes};
+                                      p.base[7] + offset_of(p.bias, at.b, h, i, 0), row_slopes, &flag};
         place_rows(&p, &tile, places, row_slopes, slopes + p.base[8]);
         rows_state rows;
         begin_rows(&rows);
