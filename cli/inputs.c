@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,25 +21,24 @@ static const char *output_path(const job *job, const cli_option *option) {
     return json && strcmp(job->options->json, "-") != 0 ? job->options->json : NULL;
 }
 
-/* The first word of a list "a.npy,b.npy" into `word`; returns the rest, or NULL behind the last. */
-static const char *next_path(const char *list, char *word) {
+enum { MAX_PATH = 4096 /* and more than that no system opens */ };
+
+/* The first name of a list "a.npy,b.npy", into `path`; returns the rest, or NULL behind the last. */
+static const char *next_path(const char *list, char path[MAX_PATH]) {
     size_t length = strcspn(list, ",");
-    memcpy(word, list, length);
-    word[length] = '\0';
+    snprintf(path, MAX_PATH, "%.*s", (int)(length < MAX_PATH ? length : MAX_PATH - 1), list);
     return list[length] == ',' ? list + length + 1 : NULL;
 }
 
 /* Whether an option, a list or not, names the file. */
 static bool names_file(const cli_option *option, const char *path, const char *file) {
+    char word[MAX_PATH];
     if (!option->list) return output_same_file(path, file);
-    char *word = malloc(strlen(path) + 1);
-    bool found = word == NULL; /* out of memory: reading the file would fail too, and nothing is written before */
-    while (!found && path != NULL) {
+    while (path != NULL) {
         path = next_path(path, word);
-        found = output_same_file(word, file);
+        if (output_same_file(word, file)) return true;
     }
-    free(word);
-    return found;
+    return false;
 }
 
 /* No output may be an input or another output. */
@@ -148,9 +148,9 @@ static int append_part(const job *job, const cli_option *option, const char *pat
 }
 
 static int read_list(job *job, const cli_option *option) {
+    char path[MAX_PATH];
     const char *rest = job_path(job, option);
-    char *path = malloc(strlen(rest) + 1);
-    int exit_code = path != NULL ? CLI_SUCCESS : fail_memory(job, option);
+    int exit_code = CLI_SUCCESS;
     while (exit_code == CLI_SUCCESS && rest != NULL) {
         npy_array part = {0};
         rest = next_path(rest, path);
@@ -159,7 +159,6 @@ static int read_list(job *job, const cli_option *option) {
         npy_free(&part);
         job->parts[option->tensor]++;
     }
-    free(path);
     return exit_code;
 }
 

@@ -82,7 +82,9 @@ typedef struct block {
     vec row_max[VECTORS], row_sum[VECTORS]; /* of scores */
     vec shift[VECTORS];                     /* what this tile's exponents subtract: row_max, or 0 while that is -inf */
     vec rescale[VECTORS];                   /* e^(old row_max - new) */
+#if !MODIFIED
     ivec first[VECTORS], end[VECTORS];      /* the lane's live keys in this tile, counted from `start` */
+#endif
     i64 start;                              /* the first key of this tile that any lane looks at, */
     int keys;                               /* and how many from there until the last such */
     int partial;                            /* whether some lane looks at fewer */
@@ -173,25 +175,34 @@ INLINE void block_lane_ranges(const block *blk, const attention_params *p, const
 /* Whether any lane looks at any key of the tile from `start`; if so, which. */
 INLINE int block_looks(block *blk, const memory *mem, const row_options *rows, const attention_params *p, const member *m,
                        i64 first, i64 start) {
+    integer firsts[LANES], ends[LANES];
     block_range(blk, p, m, first, start);
     if (blk->keys == 0) return 0;
     if (!blk->partial && !asks_elements(p)) return 1;
-    integer firsts[LANES], ends[LANES];
     block_lane_ranges(blk, p, m, first, firsts, ends);
+#if MODIFIED
+    const int live = lane_addends(mem->addends, rows, p, blk->start, blk->keys, firsts, ends);
+    blk->partial = live == LIVE_SOME;
+    return live != LIVE_NONE;
+#else
+    (void)mem, (void)rows;
     UNROLL for (int v = 0; v < VECTORS; v++) {
         blk->first[v] = ivec_load(firsts + v * WIDTH);
         blk->end[v] = ivec_load(ends + v * WIDTH);
     }
-    if (!asks_elements(p)) return 1;
-    const int live = lane_addends(mem->addends, rows, p, blk->start, blk->keys, firsts, ends);
-    blk->partial = live == LIVE_SOME;
-    return live != LIVE_NONE;
+    return 1;
+#endif
 }
 
 /* The lanes of vector v that look at key j of those visited, where some do not. */
-INLINE ivec live_lanes(const block *blk, const memory *mem, const attention_params *p, int v, int j) {
-    if (asks_elements(p)) return vec_load(mem->addends + j * LANES + v * WIDTH) != vec_splat(-INFINITY);
+INLINE ivec live_lanes(const block *blk, const memory *mem, int v, int j) {
+#if MODIFIED
+    (void)blk;
+    return vec_load(mem->addends + j * LANES + v * WIDTH) != vec_splat(-INFINITY);
+#else
+    (void)mem;
     return (ivec_splat(j) >= blk->first[v]) & (ivec_splat(j) < blk->end[v]);
+#endif
 }
 
 /* Scores of `rows` keys, and their maximum with what `top` holds. */
@@ -206,23 +217,25 @@ INLINE void score_rows(int rows, KEY_SPACE const real *k, const key_tile *keys, 
     }
 }
 
-/* Raw scores to scores, -infinity where masked, and their maximum. */
-INLINE void scores_modify(const block *blk, const memory *mem, const row_options *rows, const attention_params *p, vec top[VECTORS]) {
+/* Raw scores to scores, -infinity where masked, and their maximum. The block's first key is key `at` of the tile. Distances count
+ * from the tile's first key, which does not depend on the queries: nor does, then, how they are rounded. */
+INLINE void scores_modify(const block *blk, const memory *mem, const row_options *rows, i64 at, const attention_params *p,
+                          vec top[VECTORS]) {
     const real softcap = real_parameter(p, softcap);
     vec slope[VECTORS], distance[VECTORS];
     UNROLL for (int v = 0; v < VECTORS; v++) {
         top[v] = blk->row_max[v];
-        if (MODIFIED) slope[v] = lane_slopes(rows, v), distance[v] = lane_distances(rows, v, blk->start);
+        if (MODIFIED) slope[v] = lane_slopes(rows, v), distance[v] = lane_distances(rows, v, blk->start - at);
     }
     for (int j = 0; j < blk->keys; j++) {
         UNROLL for (int v = 0; v < VECTORS; v++) {
-            const int at = j * LANES + v * WIDTH;
-            vec score = vec_load(mem->s + at);
+            const int n = j * LANES + v * WIDTH;
+            vec score = vec_load(mem->s + n);
             if (MODIFIED && softcap != REAL(0.0)) score = softcap * vec_tanh(score);
-            if (MODIFIED) score = biased(score, p, mem->addends + at, slope[v], distance[v] + (real)j);
-            if (blk->partial) score = vec_select(live_lanes(blk, mem, p, v, j), score, vec_splat(-INFINITY));
+            if (MODIFIED) score = biased(score, p, mem->addends + n, slope[v], distance[v] + (real)(at + j));
+            if (blk->partial) score = vec_select(live_lanes(blk, mem, v, j), score, vec_splat(-INFINITY));
             top[v] = vec_max(top[v], score);
-            vec_store(score, mem->s + at);
+            vec_store(score, mem->s + n);
         }
     }
 }
@@ -233,7 +246,7 @@ INLINE void block_scores(block *blk, const memory *mem, const row_options *rows,
     UNROLL for (int v = 0; v < VECTORS; v++) top[v] = blk->row_max[v];
     for (int j = 0; j < blk->keys; j += ROWS)
         score_rows(blk->keys - j, keys->at + (at + j) * keys->l, keys, qt, p->head_dim, mem->s + j * LANES, top);
-    if (MODIFIED || blk->partial) scores_modify(blk, mem, rows, p, top);
+    if (MODIFIED || blk->partial) scores_modify(blk, mem, rows, at, p, top);
     UNROLL for (int v = 0; v < VECTORS; v++) {
         blk->shift[v] = vec_select(top[v] == vec_splat(-INFINITY), vec_splat(REAL(0.0)), top[v]);
         blk->rescale[v] = weight_of(blk->row_max[v] - blk->shift[v]);
@@ -259,19 +272,18 @@ INLINE void block_weights(block *blk, real *s) {
 }
 
 /* value_rows without the keys that a lane does not look at: their weights are 0, their values may be anything. */
-static void value_row_masked(const block *blk, const memory *mem, const attention_params *p, const real *values, real *ot) {
+APART void value_row_masked(const block *blk, const memory *mem, const real *values, real *ot) {
     for (int v = 0; v < VECTORS; v++) {
         vec sum = blk->rescale[v] * vec_load(ot + v * WIDTH);
         for (int j = 0; j < blk->keys; j++) {
             vec next = sum + vec_splat(values[j * ROWS]) * vec_load(mem->s + j * LANES + v * WIDTH);
-            sum = vec_select(live_lanes(blk, mem, p, v, j), next, sum);
+            sum = vec_select(live_lanes(blk, mem, v, j), next, sum);
         }
         vec_store(sum, ot + v * WIDTH);
     }
 }
 
-INLINE void value_rows(int rows, const block *blk, const memory *mem, const attention_params *p, const real *values,
-                       real *ot) {
+INLINE void value_rows(int rows, const block *blk, const memory *mem, const real *values, real *ot) {
     vec acc[ROWS][VECTORS];
     FOR_BLOCK(r, v) acc[r][v] = blk->rescale[v] * vec_load(ot + ROW_AT(r, rows) * LANES + v * WIDTH);
     multiply_packed(acc, ROWS, values, 1, ROWS, mem->s, LANES, blk->keys);
@@ -279,7 +291,7 @@ INLINE void value_rows(int rows, const block *blk, const memory *mem, const atte
         vec finite = vec_splat(REAL(0.0));
         FOR_BLOCK(r, v) finite += acc[r][v] - acc[r][v];
         if (vec_any_nan(finite)) {
-            for (int r = 0; r < ROWS && r < rows; r++) value_row_masked(blk, mem, p, values + r, ot + r * LANES);
+            for (int r = 0; r < ROWS && r < rows; r++) value_row_masked(blk, mem, values + r, ot + r * LANES);
             return;
         }
     }
@@ -288,8 +300,7 @@ INLINE void value_rows(int rows, const block *blk, const memory *mem, const atte
 
 INLINE void block_values(const block *blk, const memory *mem, i64 at, const attention_params *p, real *ot) {
     const real *values = mem->values + at * ROWS;
-    for (int d = 0; d < p->value_dim; d += ROWS, values += PANEL)
-        value_rows(p->value_dim - d, blk, mem, p, values, ot + d * LANES);
+    for (int d = 0; d < p->value_dim; d += ROWS, values += PANEL) value_rows(p->value_dim - d, blk, mem, values, ot + d * LANES);
 }
 
 /* The factor that makes a row of sums one of averages, and the log-sum-exp. A sum of 0 is that of a row without a finite score, all

@@ -70,6 +70,12 @@ typedef JOIN(int, WIDTH) ivec;
 #define ivec_splat(x) ((ivec)(x))
 #define vec_select(condition, yes, no) ((condition) ? (yes) : (no))
 #define ivec_any(x) any(x)
+/* WIDTH bytes as integers. */
+#if DTYPE == DTYPE_F64
+#define ivec_of_bytes(p) JOIN(convert_long, WIDTH)(JOIN(vload, WIDTH)(0, p))
+#else
+#define ivec_of_bytes(p) JOIN(convert_int, WIDTH)(JOIN(vload, WIDTH)(0, p))
+#endif
 /* a > b ? a : b, so that b is the result wherever one of them is NaN. */
 #define vec_max(a, b) ((a) > (b) ? (a) : (b))
 
@@ -105,9 +111,18 @@ typedef integer ivec __attribute__((vector_size(4 * VECTOR_WIDTH)));
 typedef real vec_unaligned __attribute__((vector_size(4 * VECTOR_WIDTH), aligned(4), may_alias));
 typedef integer ivec_unaligned __attribute__((vector_size(4 * VECTOR_WIDTH), aligned(4), may_alias));
 
+typedef uchar bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
 #define vec_load(p) ((vec) * (const vec_unaligned *)(p))
 #define vec_store(x, p) ((void)(*(vec_unaligned *)(p) = (x)))
 #define ivec_load(p) ((ivec) * (const ivec_unaligned *)(p))
+/* By name where gcc 12 would go byte by byte. */
+#if WIDTH == 16 && defined(__AVX512F__)
+#define ivec_of_bytes(p) ((ivec)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(p))))
+#elif WIDTH == 8 && VECTOR_WIDTH == 8 && defined(__AVX2__)
+#define ivec_of_bytes(p) ((ivec)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
+#else
+#define ivec_of_bytes(p) __builtin_convertvector(*(const bytes *)(p), ivec)
+#endif
 #define vec_splat(x) ((real)(x) - (vec){0})
 #define ivec_splat(x) ((integer)(x) - (ivec){0})
 #define vec_bits(x) ((ivec)(x))
@@ -154,6 +169,8 @@ static inline int ivec_any(ivec x) {
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
+/* A rare path, kept out of what is fast: PoCL (LLVM 15) otherwise finds too few registers for sums beside it. */
+#define APART static __attribute__((noinline))
 
 /* The scale or the softcap of attention_params. */
 #if DTYPE == DTYPE_F64

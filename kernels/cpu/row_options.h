@@ -39,10 +39,16 @@ INLINE void row_addends(real *addends, const row_options *row, const attention_p
     } else {
         for (int n = 0; n < count; n++) addends[n] = bias_load(p, bias, n * p->bias.d);
     }
-    if (p->has_mask && p->mask.d == 1) {
-        for (int n = 0; n < count; n++) addends[n] = mask[n] ? addends[n] : -INFINITY;
-    } else if (p->has_mask) {
-        for (int n = 0; n < count; n++) addends[n] = mask[n * p->mask.d] ? addends[n] : -INFINITY;
+    if (!p->has_mask) return;
+    int n = 0;
+    if (p->mask.d == 1) {
+        for (; n + WIDTH <= count; n += WIDTH) {
+            const ivec masked = ivec_of_bytes(mask + n) == ivec_splat(0);
+            vec_store(vec_select(masked, vec_splat(-INFINITY), vec_load(addends + n)), addends + n);
+        }
+    }
+    for (; n < count; n++) {
+        if (mask[n * p->mask.d] == 0) addends[n] = -INFINITY;
     }
 }
 
