@@ -22,7 +22,8 @@
 #if !defined(SPLIT)
 #error "SPLIT is 1 where rows are those of a group of heads, else 0"
 #endif
-#if !defined(TILE_Q) || !defined(TILE_KV) || !defined(TILE_J) || !defined(VALUE_DIM_MAX) || !defined(DTYPE) || !defined(MODIFIED)
+#if !defined(TILE_Q) || !defined(TILE_KV) || !defined(TILE_J) || !defined(VALUE_DIM_MAX) || !defined(DTYPE) ||                 \
+    !defined(MODIFIED)
 #error "TILE_Q, TILE_KV and TILE_J come from the kernel's row, VALUE_DIM_MAX, DTYPE and MODIFIED from the plan"
 #endif
 #define TILE_M TILE_Q
@@ -117,8 +118,8 @@ INLINE uint out_of_range(const attention_params *p, const member *m, const row_t
 }
 
 /* Softcap, bias and ALiBi; returns the scores that elements of mask or bias hide. */
-INLINE uint modify_scores(const attention_params *p, const member *m, const row_tile *tile, tile_options options, float4 *scores,
-                          i64 j) {
+INLINE uint modify_scores(const attention_params *p, const member *m, const row_tile *tile, tile_options options,
+                          float4 *scores, i64 j) {
     uint hidden = 0;
     UNROLL for (int r = 0; r < REG_M; r++) {
         const int row = item_row() + r;

@@ -1,5 +1,5 @@
-/* attention over the keys part * split <= j < (part + 1) * split alone, for few queries and many keys: out and lse are those of the
- * part, at batch member part * batch + b, for merge to join. A part without live keys has lse -infinity and out 0.
+/* attention over the keys part * split <= j < (part + 1) * split alone, for few queries and many keys: out and lse are those of
+ * the part, at batch member part * batch + b, for merge to join. A part without live keys has lse -infinity and out 0.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -10,8 +10,8 @@
  * Work-item       as attend.h says
  * Local memory    as attend.h says, and where each row of q is
  * Work-group      WORK_GROUP, a power of two
- * Compiled        for sm_90 by clang 15 and ptxas 13; registers by VALUE_DIM_MAX: 4x64 168 (128), 237 (256); 16x64 240 (128), 255
- *                 (256); 16x64_wide 254 (576); no spills, but 128 bytes of 16x64_long (576), and 4 to 200 where MODIFIED;
+ * Compiled        for sm_90 by clang 15 and ptxas 13; registers by VALUE_DIM_MAX: 4x64 168 (128), 237 (256); 16x64 240 (128),
+ *                 255 (256); 16x64_wide 254 (576); no spills, but 128 bytes of 16x64_long (576), and 4 to 200 where MODIFIED;
  *                 not yet measured on a GPU
  * Tried           q's rows as an operand that jumps from head to head: 20 to 40 registers more, spills from 256 on
  */
