@@ -2,35 +2,38 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Queries in lanes. A block of LANES = VECTORS * WIDTH queries is transposed once (scale folded in); for each tile of TILE_KV keys
+ * Queries in lanes. A block of LANES = VECTORS * WIDTH queries is transposed once (scale folded in); for each tile of
+ * TILE_KV keys
  *      S^T[key][lane]  = K[key][d] (broadcast) * Q^T[d][lane]
  *      P^T             = e^(S^T - max), the running maximum and sum of a lane rescaled       (Dao 2023, algorithm 1)
  *      O^T[d][lane]   += V[key][d] (broadcast) * P^T[key][lane]
- * No reduction crosses lanes. K is read where it lies, whatever its strides, or, of f16 and bf16, converted a tile at a time; V is
- * packed a tile at a time. A tile serves the TILE_Q / LANES blocks of a group while it is in the nearest caches.
+ * No reduction crosses lanes. K is read where it lies, whatever its strides, or, of f16 and bf16, converted a tile at a
+ * time; V is packed a tile at a time. A tile serves the TILE_Q / LANES blocks of a group while it is in the nearest caches.
  *
  * group: query_tile_at (mask.h) with tiles of TILE_Q queries.
- * Private memory: (HEAD_DIM_MAX + VALUE_DIM_MAX) * TILE_Q + TILE_KV * (LANES + VALUE_DIM_MAX) reals; in f16 and bf16 HEAD_DIM_MAX *
- * TILE_KV more; where MODIFIED TILE_KV * LANES more. Only what the dims and options in use need is touched.
+ * Private memory: (HEAD_DIM_MAX + VALUE_DIM_MAX) * TILE_Q + TILE_KV * (LANES + VALUE_DIM_MAX) reals; in f16 and bf16
+ * HEAD_DIM_MAX * TILE_KV more; where MODIFIED TILE_KV * LANES more. Only what the dims and options in use need is touched.
  *
- * MODIFIED 0: scores are in units of log2(e), which the scale holds, and a row's live keys are a range. MODIFIED 1: they go through
- * options.h, and nothing multiplies them before the maximum is subtracted: -FLT_MAX is a score.
+ * MODIFIED 0: scores are in units of log2(e), which the scale holds, and a row's live keys are a range. MODIFIED 1: they go
+ * through options.h, and nothing multiplies them before the maximum is subtracted: -FLT_MAX is a score.
+ * Its speed, of MODIFIED 0's (AVX2, D64): ALiBi 0.88, softcap 0.71, bias 0.75 and mask 0.67 of each pair.
  *
- * Masks: of a tile, a block visits what any of its lanes looks at, and nothing where elements mask all of that. In a tile where
- * lanes differ, masked scores become -inf and weigh 0; if a sum then is not finite, its rows are done again with the masked keys
- * left out, for 0 * V may have been 0 * NaN.
+ * Masks: of a tile, a block visits what any of its lanes looks at, and nothing where elements mask all of that. In a tile
+ * where lanes differ, masked scores become -inf and weigh 0; if a sum then is not finite, its rows are done again with the
+ * masked keys left out, for 0 * V may have been 0 * NaN.
  * The running maximum need not keep a NaN: e^(NaN - max) is NaN and so are the lane's sum and output from there on.
  *
- * Tried (AVX2, one core, H2 N4096 D64, percent of the FMA peak in the same process): rows x vectors of the register block 4 x 3
- * 82, 6 x 2 70.
- * Tried (likewise; K and V of 4.3 MiB at D128, so in the last cache; speed against values read where they lie with TILE_Q 96 and
- * TILE_KV 128, in turns on a busy machine; D128, D64): packed, TILE_Q 96 0.99, 1.01; 144 1.07, 1.02; 192 1.10, 1.05; 288 1.12,
- * 1.06, but fewer groups; 192 with TILE_KV 64 1.09, 1.02, with 256 1.10, 1.05, without the line between panels 1.09, 1.03; not
- * packed, TILE_Q 192 1.05, 1.03.
+ * Tried (AVX2, one core, H2 N4096 D64, percent of the FMA peak in the same process): rows x vectors of the register block
+ * 4 x 3 82, 6 x 2 70.
+ * Tried (likewise; K and V of 4.3 MiB at D128, so in the last cache; speed against values read where they lie with TILE_Q 96
+ * and TILE_KV 128, in turns on a busy machine; D128, D64): packed, TILE_Q 96 0.99, 1.01; 144 1.07, 1.02; 192 1.10, 1.05; 288
+ * 1.12, 1.06, but fewer groups; 192 with TILE_KV 64 1.09, 1.02, with 256 1.10, 1.05, without the line between panels 1.09,
+ * 1.03; not packed, TILE_Q 192 1.05, 1.03.
  */
 #include "lane_options.h"
 
-#if !defined(ROWS) || !defined(VECTORS) || !defined(TILE_Q) || !defined(TILE_KV) || !defined(HEAD_DIM_MAX) || !defined(VALUE_DIM_MAX)
+#if !defined(ROWS) || !defined(VECTORS) || !defined(TILE_Q) || !defined(TILE_KV) || !defined(HEAD_DIM_MAX) ||                  \
+    !defined(VALUE_DIM_MAX)
 #error "ROWS, VECTORS: the register block; TILE_Q: queries of a group; TILE_KV: keys of a tile; *_DIM_MAX: bounds of the dims"
 #endif
 #if !defined(MODIFIED)
@@ -43,12 +46,15 @@
 #if TILE_Q % (VECTORS * VECTOR_WIDTH)
 #error "TILE_Q must be a multiple of VECTORS * VECTOR_WIDTH"
 #endif
+#if ROWS % WIDTH && WIDTH % ROWS
+#error "of ROWS and the width of a vector one must divide the other"
+#endif
 
 /* The unit of scores: how many make a natural one, and the reverse. */
 #if MODIFIED
 #define FROM_NATURAL REAL(1.0)
 #define TO_NATURAL REAL(1.0)
-#define weight_of(score) vec_exp2((score) * LOG2_E)
+#define weight_of(score) vec_exp2((score)*LOG2_E)
 #else
 #define FROM_NATURAL LOG2_E
 #define TO_NATURAL LN_2
@@ -64,7 +70,9 @@
 #define multiply_keys multiply_packed
 #endif
 
-INLINE int asks_elements(const attention_params *p) { return MODIFIED && has_elements(p); }
+INLINE int asks_elements(const attention_params *p) {
+    return MODIFIED && has_elements(p);
+}
 
 /* What one query head of one member works on, from that member's first query and first key on. */
 typedef struct head {
@@ -83,11 +91,11 @@ typedef struct block {
     vec shift[VECTORS];                     /* what this tile's exponents subtract: row_max, or 0 while that is -inf */
     vec rescale[VECTORS];                   /* e^(old row_max - new) */
 #if !MODIFIED
-    ivec first[VECTORS], end[VECTORS];      /* the lane's live keys in this tile, counted from `start` */
+    ivec first[VECTORS], end[VECTORS]; /* the lane's live keys in this tile, counted from `start` */
 #endif
-    i64 start;                              /* the first key of this tile that any lane looks at, */
-    int keys;                               /* and how many from there until the last such */
-    int partial;                            /* whether some lane looks at fewer */
+    i64 start;   /* the first key of this tile that any lane looks at, */
+    int keys;    /* and how many from there until the last such */
+    int partial; /* whether some lane looks at fewer */
 } block;
 
 /* What a group has in private memory. */
@@ -109,14 +117,18 @@ INLINE key_tile keys_load(const memory *mem, __global const stored *k, const att
     (void)mem, (void)keys;
     const key_tile tile = {k, p->k.l, p->k.d};
 #else
-    for (i64 j = keys.first; j < keys.end; j++) stored_row_load(mem->keys + j * p->head_dim, k + j * p->k.l, p->k.d, p->head_dim);
+    for (i64 j = keys.first; j < keys.end; j++)
+        stored_row_load(mem->keys + j * p->head_dim, k + j * p->k.l, p->k.d, p->head_dim);
     const key_tile tile = {mem->keys, p->head_dim, 1};
 #endif
     return tile;
 }
 
-/* Where element d of a packed value lies, from its element 0. */
-INLINE int in_panels(int d) { return d / ROWS * PANEL + d % ROWS; }
+/* Where element d of a packed value lies, from its element 0. Of d + n, a vector's first and a lane, it is the sum of both:
+ * of ROWS and WIDTH one divides the other. */
+INLINE int in_panels(int d) {
+    return d / ROWS * PANEL + d % ROWS;
+}
 
 /* Beyond value_dim the last panel repeats the last element. */
 INLINE void values_load(const memory *mem, __global const stored *v, const attention_params *p, key_range keys) {
@@ -134,7 +146,9 @@ INLINE void values_load(const memory *mem, __global const stored *v, const atten
 }
 
 /* The query in a lane of the block from `first` on; the last one again where there are no more. */
-INLINE i64 query_in_lane(const member *m, i64 first, int lane) { return first + lane < m->len_q ? first + lane : m->len_q - 1; }
+INLINE i64 query_in_lane(const member *m, i64 first, int lane) {
+    return first + lane < m->len_q ? first + lane : m->len_q - 1;
+}
 
 /* What raw scores are multiplied by: of a softcap, that they are divided by, too. */
 INLINE real block_scale(const attention_params *p) {
@@ -217,8 +231,8 @@ INLINE void score_rows(int rows, KEY_SPACE const real *k, const key_tile *keys, 
     }
 }
 
-/* Raw scores to scores, -infinity where masked, and their maximum. The block's first key is key `at` of the tile. Distances count
- * from the tile's first key, which does not depend on the queries: nor does, then, how they are rounded. */
+/* Raw scores to scores, -infinity where masked, and their maximum. The block's first key is key `at` of the tile. Distances
+ * count from the tile's first key, which does not depend on the queries: nor does, then, how they are rounded. */
 INLINE void scores_modify(const block *blk, const memory *mem, const row_options *rows, i64 at, const attention_params *p,
                           vec top[VECTORS]) {
     const real softcap = real_parameter(p, softcap);
@@ -300,11 +314,12 @@ INLINE void value_rows(int rows, const block *blk, const memory *mem, const real
 
 INLINE void block_values(const block *blk, const memory *mem, i64 at, const attention_params *p, real *ot) {
     const real *values = mem->values + at * ROWS;
-    for (int d = 0; d < p->value_dim; d += ROWS, values += PANEL) value_rows(p->value_dim - d, blk, mem, values, ot + d * LANES);
+    for (int d = 0; d < p->value_dim; d += ROWS, values += PANEL)
+        value_rows(p->value_dim - d, blk, mem, values, ot + d * LANES);
 }
 
-/* The factor that makes a row of sums one of averages, and the log-sum-exp. A sum of 0 is that of a row without a finite score, all
- * of whose weights are 0. A sink is one more logit. */
+/* The factor that makes a row of sums one of averages, and the log-sum-exp. A sum of 0 is that of a row without a finite
+ * score, all of whose weights are 0. A sink is one more logit. */
 INLINE void block_finish(const block *blk, const head *hd, const attention_params *p, real factors[LANES], real logs[LANES]) {
     UNROLL for (int v = 0; v < VECTORS; v++) {
         vec top = blk->row_max[v] * TO_NATURAL, sum = blk->row_sum[v], old = vec_splat(REAL(1.0));
@@ -323,7 +338,8 @@ INLINE void block_finish(const block *blk, const head *hd, const attention_param
     }
 }
 
-INLINE void block_store(const block *blk, const real *ot, const head *hd, const attention_params *p, const member *m, i64 first) {
+INLINE void block_store(const block *blk, const real *ot, const head *hd, const attention_params *p, const member *m,
+                        i64 first) {
     real factors[LANES], logs[LANES];
     block_finish(blk, hd, p, factors, logs);
     for (int lane = 0; lane < LANES && first + lane < m->len_q; lane++) {

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Any row may stand in any lane. The tile of addends is made before the products, so that a tile whose keys are all masked costs
- * none; in it, keys outside the lane's range count as masked too.
+ * Any row may stand in any lane. The tile of addends is made before the products, so that a tile whose keys are all masked
+ * costs none; in it, keys outside the lane's range count as masked too.
  */
 #ifndef CLATTN_KERNELS_CPU_LANE_OPTIONS_H
 #define CLATTN_KERNELS_CPU_LANE_OPTIONS_H
@@ -14,7 +14,8 @@
 /* Which of the keys in a tile are live. */
 enum { LIVE_NONE, LIVE_SOME, LIVE_ALL };
 
-/* Whether the mask of a row attends to any of `count` keys from j on. No way out of the loops, so that they are ones of vectors. */
+/* Whether the mask of a row attends to any of `count` keys from j on. No way out of the loops, so that they are ones of
+ * vectors. */
 INLINE int mask_attends(const row_options *row, const attention_params *p, i64 j, i64 count) {
     __global const uchar *mask = row->mask + j * p->mask.d;
     uchar any = 0;
@@ -27,7 +28,8 @@ INLINE int mask_attends(const row_options *row, const attention_params *p, i64 j
 }
 
 /* The addends of one row for `keys` keys from `start` on, of which first <= j < end are in its range. */
-INLINE void ranged_addends(real *addends, const row_options *row, const attention_params *p, i64 start, int keys, int first, int end) {
+INLINE void ranged_addends(real *addends, const row_options *row, const attention_params *p, i64 start, int keys, int first,
+                           int end) {
     for (int j = 0; j < first; j++) addends[j] = -INFINITY;
     row_addends(addends + first, row, p, start + first, end - first);
     for (int j = end; j < keys; j++) addends[j] = -INFINITY;
@@ -45,10 +47,12 @@ INLINE int live_addends(const real *addends, int keys) {
 }
 
 /* Rows that broadcast have the same elements. */
-INLINE int same_elements(const row_options *a, const row_options *b) { return a->mask == b->mask && a->bias == b->bias; }
+INLINE int same_elements(const row_options *a, const row_options *b) {
+    return a->mask == b->mask && a->bias == b->bias;
+}
 
-/* addends[key][lane] for `keys` keys from `start` on, TILE_KV at most; each lane's range is counted from there. Returns which keys
- * are live; where none is, there are no addends. */
+/* addends[key][lane] for `keys` keys from `start` on, TILE_KV at most; each lane's range is counted from there. Returns
+ * which keys are live; where none is, there are no addends. */
 INLINE int lane_addends(real *addends, const row_options rows[LANES], const attention_params *p, i64 start, int keys,
                         const integer firsts[LANES], const integer ends[LANES]) {
     real row[TILE_KV];

@@ -7,14 +7,14 @@
  * row knows its maximum, and sums the weights of its own columns until the end.
  *
  * Local memory    the weights of a tile, TILE_KV * (TILE_Q + 4) floats, and one buffer that holds in turn TILE_K-deep tiles of
- *                 q and k, what a row's items share, and TILE_J lines of v; where MODIFIED, a slope a row
+ *                 q and k, what a row's items share, and TILE_J lines of v; where MODIFIED, a slope a row and a flag
  *
  * head_dim may be anything: q is read again for each tile of keys (from a cache) instead of being kept. VALUE_DIM_MAX, to which
  * the host rounds value_dim up, decides registers and local memory.
  *
  * A masked score is -infinity before the maximum, so that no NaN of a masked key gets further; its weight is marked, and its
- * value left out of the sum (masked.h). Tiles whose every key is out of every row's range are not visited. fmax drops a NaN, but
- * the weight of a NaN score is NaN and through the row's sum spoils that row alone.
+ * value left out of the sum (masked.h). Tiles whose every key is out of every row's range, or hidden by the mask, are not
+ * computed. fmax drops a NaN, but the weight of a NaN score is NaN and through the row's sum spoils that row alone.
  */
 #ifndef CLATTN_GPU_ATTEND_H
 #define CLATTN_GPU_ATTEND_H
@@ -22,7 +22,8 @@
 #if !defined(SPLIT)
 #error "SPLIT is 1 where rows are those of a group of heads, else 0"
 #endif
-#if !defined(TILE_Q) || !defined(TILE_KV) || !defined(TILE_J) || !defined(VALUE_DIM_MAX) || !defined(DTYPE) || !defined(MODIFIED)
+#if !defined(TILE_Q) || !defined(TILE_KV) || !defined(TILE_J) || !defined(VALUE_DIM_MAX) || !defined(DTYPE) ||                 \
+    !defined(MODIFIED)
 #error "TILE_Q, TILE_KV and TILE_J come from the kernel's row, VALUE_DIM_MAX, DTYPE and MODIFIED from the plan"
 #endif
 #define TILE_M TILE_Q
@@ -87,6 +88,7 @@ typedef struct tile_options {
     const global void *bias;
     i64 mask_at, bias_at;      /* element of row 0's key 0 */
     const local float *slopes; /* of each row */
+    local int *flag;           /* see mask_attends */
 } tile_options;
 
 /* A work-item's scores, one bit each: REG_M * KEY_VECTORS float4. */
@@ -116,8 +118,8 @@ INLINE uint out_of_range(const attention_params *p, const member *m, const row_t
 }
 
 /* Softcap, bias and ALiBi; returns the scores that elements of mask or bias hide. */
-INLINE uint modify_scores(const attention_params *p, const member *m, const row_tile *tile, tile_options options, float4 *scores,
-                          i64 j) {
+INLINE uint modify_scores(const attention_params *p, const member *m, const row_tile *tile, tile_options options,
+                          float4 *scores, i64 j) {
     uint hidden = 0;
     UNROLL for (int r = 0; r < REG_M; r++) {
         const int row = item_row() + r;
@@ -141,6 +143,25 @@ INLINE uint modify_scores(const attention_params *p, const member *m, const row_
         }
     }
     return hidden;
+}
+
+/* Whether the mask lets any row of the tile look at any key of the tile that begins at j. */
+INLINE bool mask_attends(const attention_params *p, const row_tile *tile, tile_options options, i64 j) {
+    int attends = 0;
+    if (get_local_id(0) == 0) *options.flag = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
+    for (int n = (int)get_local_id(0); n < TILE_Q * TILE_KV && !attends; n += WORK_GROUP) {
+        const int row = n / TILE_KV;
+        const i64 key = j + n % TILE_KV;
+        if (row < tile->left && key < p->mask_len)
+            attends = options.mask[options.mask_at + row_offset(p, tile, p->mask, row) + key * p->mask.d];
+    }
+    if (attends) atomic_or(options.flag, 1);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    attends = *options.flag;
+    barrier(CLK_LOCAL_MEM_FENCE); /* before the next tile's */
+    return attends;
 }
 
 /* ---- softmax ------------------------------------------------------------------------------------------------------- */
@@ -249,6 +270,7 @@ INLINE void attend(const attention_params *p, const member *m, const row_tile *t
                    local float4 *buffer, operand queries, const global element *k, const global element *v,
                    tile_options options, key_range within, key_range all) {
     for (i64 j = within.first / TILE_KV * TILE_KV; j < within.end; j += TILE_KV) {
+        if (MODIFIED && p->has_mask && !mask_attends(p, tile, options, j)) continue;
         const operand keys = operand_of(k + j * p->k.l, p->k.l, p->k.d, within.end - j, true);
         const operand values = operand_of(v + j * p->v.l, p->v.d, p->v.l, p->value_dim, false);
         const int count = clamp_to_tile(within.end - j, TILE_KV);

@@ -1,5 +1,5 @@
-/* attention over the keys part * split <= j < (part + 1) * split alone, for few queries and many keys: out and lse are those of the
- * part, at batch member part * batch + b, for merge to join. A part without live keys has lse -infinity and out 0.
+/* attention over the keys part * split <= j < (part + 1) * split alone, for few queries and many keys: out and lse are those of
+ * the part, at batch member part * batch + b, for merge to join. A part without live keys has lse -infinity and out 0.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -7,7 +7,13 @@
  *                 out f32 (parts * batch, heads_q, len_q, value_dim), lse f32 (parts * batch, heads_q, len_q, 1)
  * Group           TILE_Q rows over one part's keys, in tiles of TILE_KV; rows are the len_q queries of the first of the query
  *                 heads that read one key/value head, those of the second, ..., so that all of them share each read of k and v
- * Work-item, local memory, work-group    as attend.h says
+ * Work-item       as attend.h says
+ * Local memory    as attend.h says, and where each row of q is
+ * Work-group      WORK_GROUP, a power of two
+ * Compiled        for sm_90 by clang 15 and ptxas 13; registers by VALUE_DIM_MAX: 4x64 168 (128), 237 (256); 16x64 240 (128),
+ *                 255 (256); 16x64_wide 254 (576); no spills, but 128 bytes of 16x64_long (576), and 4 to 200 where MODIFIED;
+ *                 not yet measured on a GPU
+ * Tried           q's rows as an operand that jumps from head to head: 20 to 40 registers more, spills from 256 on
  */
 #define SPLIT 1
 #include "attend.h"
@@ -38,6 +44,7 @@ KERNEL void attention_split(const global element *q, const global element *k, co
                             const global float *slopes, const attention_params p) {
     local float4 weights[TILE_VECTORS(TILE_Q, TILE_KV)], buffer[BUFFER_VECTORS];
     local float row_slopes[TILE_Q];
+    local int flag;
     local i64 places[TILE_Q];
     q += p.base[0];
     k += p.base[1];
@@ -57,7 +64,7 @@ KERNEL void attention_split(const global element *q, const global element *k, co
         queries.placed = true;
         queries.places = places;
         const tile_options options = {mask, bias, p.base[6] + offset_of(p.mask, at.b, h, i, 0),
-                                      p.base[7] + offset_of(p.bias, at.b, h, i, 0), row_slopes};
+                                      p.base[7] + offset_of(p.bias, at.b, h, i, 0), row_slopes, &flag};
         place_rows(&p, &tile, places, row_slopes, slopes + p.base[8]);
         rows_state rows;
         begin_rows(&rows);

@@ -6,7 +6,7 @@
  *
  * What keeps its type and is not turned is moved as bits, of any type; else elements are f32, f16 or bf16.
  *
- * Shapes          x (batch, heads, len, dim), y (batch, heads, capacity, dim), cosines and sines (.., positions, rotary_dim / 2)
+ * Shapes          x (batch, heads, len, dim), y (batch, heads, capacity, dim), cosines and sines (.., rotary_dim / 2)
  * Group           TILE_M rows of one head; LANES = WORK_GROUP / TILE_M work-items walk a row side by side
  * Local memory    none
  * Work-group      WORK_GROUP, a multiple of TILE_M
@@ -88,8 +88,8 @@ INLINE i64 start_of(const copy_params *p, INT_BUFFER starts, i64 b) {
     return p->starts.present ? mask_clamp(int_at(p->starts, starts, b), -most, most) : 0;
 }
 
-KERNEL void copy(const global void *x, global void *y, const global float *cosines, const global float *sines, INT_BUFFER starts,
-                 const copy_params p) {
+KERNEL void copy(const global void *x, global void *y, const global float *cosines, const global float *sines,
+                 INT_BUFFER starts, const copy_params p) {
     const int lane = (int)get_local_id(0) % LANES, row = (int)get_local_id(0) / LANES;
     const i64 tiles = (p.len + TILE_M - 1) / TILE_M;
     cosines += p.base[2];

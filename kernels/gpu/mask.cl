@@ -8,7 +8,7 @@
  * Group           TILE_M rows of one head; WORK_GROUP / TILE_M work-items walk a row side by side
  * Local memory    none
  * Work-group      WORK_GROUP, a multiple of TILE_M
- * Compiled        for sm_90 by clang 15 and ptxas 13: REGS registers, no spills;
+ * Compiled        for sm_90 by clang 15 and ptxas 13: 53 registers, no spills;
  *                 not yet measured on a GPU
  */
 #include "heads.h"

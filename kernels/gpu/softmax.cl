@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A score of -infinity weighs 0; a row of nothing else has weights 0 and lse -infinity, or its sink. A NaN or a +infinity makes its row NaN,
- * but masked keys weigh 0 even there.
+ * A score of -infinity weighs 0; a row of nothing else has weights 0 and lse -infinity, or its sink. A NaN or a +infinity makes
+ * its row NaN, but masked keys weigh 0 even there.
  * Source and destination may be the same memory.
  *
  * Shapes          scores, weights (batch, heads_q, len_q, len_kv), lse (batch, heads_q, len_q, 1) where has_lse

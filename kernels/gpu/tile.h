@@ -51,8 +51,8 @@
 
 /* An operand from the first row of a tile on. Work-items load it side by side along the depth or along the rows, which should
  * be where its stride is 1: one way, known when the kernel is compiled, costs fewer registers than both. Memory may hold the
- * rows in periods: after `period` of them, counted from `first` before this tile's, the address jumps by `jump` more. Or a table
- * says where each row is, which costs no registers for what the rows' addresses have in them. */
+ * rows in periods: after `period` of them, counted from `first` before this tile's, the address jumps by `jump` more. Or a
+ * table says where each row is, which costs no registers for what the rows' addresses have in them. */
 typedef struct operand {
     const global element *at;
     i64 row, depth; /* strides */

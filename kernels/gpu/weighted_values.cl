@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Which j are live is for ranges (mask.h), mask and bias to say, never for weights == 0: a masked value is left out even when it
- * is NaN, a live one counts even when its weight is 0.
+ * Which j are live is for ranges (mask.h), mask and bias to say, never for weights == 0: a masked value is left out even when
+ * it is NaN, a live one counts even when its weight is 0.
  *
  * Shapes          weights (batch, heads_q, len_q, len_kv), v (batch, heads_kv, len_kv, value_dim), out (.., len_q, value_dim)
  * Group           one TILE_M x TILE_N tile of one head's output, over the keys that any of its rows may look at
@@ -12,15 +12,17 @@
  * Work-group      WORK_GROUP, a power of two
  * Compiled        for sm_90 by clang 15 and ptxas 13: 64x64 uses 168 registers, 84 % of its inner loop is FFMA, no spills;
  *                 not yet measured on a GPU
+ * Tried           hidden weights marked in registers, before they are stored: 76 registers more
  */
 #include "masked.h"
 #include "options.h"
 
 #define VECTORS TILE_COLUMNS(TILE_N)
 
-/* Mark the weights of the chunk at key j that their rows, of the tile from query i on, may not use. Each work-item does those that
- * it stored itself. */
-INLINE void mark_hidden(const attention_params *p, const member *m, const row_options *options, local float *tile, i64 i, i64 j) {
+/* Mark the weights of the chunk at key j that their rows, of the tile from query i on, may not use. Each work-item does those
+ * that it stored itself. */
+INLINE void mark_hidden(const attention_params *p, const member *m, const row_options *options, local float *tile, i64 i,
+                        i64 j) {
     const walk w = walk_of(TILE_M, TILE_K);
 #pragma unroll 1
     for (int n = 0; n < w.count; n++) {
