@@ -319,10 +319,12 @@ void assert_same(const float *a, const float *b, int64_t count, const char *wher
     ck_assert_msg((!a && !b) || memcmp(a, b, (size_t)count * sizeof *a) == 0, "%s: %s differs", where, what);
 }
 
+bool same_bits(double a, double b) { return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b)); }
+
 /* An assertion that holds costs Check a write to a file: they are for what fails. */
 void assert_same_values(const double *a, const double *b, int64_t count, const char *where, const char *what) {
     for (int64_t n = 0; n < count && a && b; n++) {
-        if (memcmp(&a[n], &b[n], sizeof *a) == 0) continue;
+        if (same_bits(a[n], b[n])) continue;
         ck_abort_msg("%s: %s differs, first at %lld of %lld: %.17g and %.17g (seed %llu)", where, what, (long long)n, (long long)count,
                      a[n], b[n], (unsigned long long)test_seed());
     }

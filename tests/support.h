@@ -119,6 +119,8 @@ void bindings_free(bindings *b);
 
 /* Fail unless `count` floats are bitwise the same; NULL equals NULL. */
 void assert_same(const float *a, const float *b, int64_t count, const char *where, const char *what);
+/* Of NaN neither sign nor payload is promised. */
+bool same_bits(double a, double b);
 /* The same; says where the first difference is. */
 void assert_same_values(const double *a, const double *b, int64_t count, const char *where, const char *what);
 

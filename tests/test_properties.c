@@ -58,6 +58,21 @@ static void draw_shape(attention_case *c, rng *r, int64_t dims) {
     c->value_dim = chance(r, 60) ? c->head_dim : draw_dim(r, dims);
 }
 
+static double work_of(const attention_case *c) {
+    return (double)c->batch * (double)c->heads_q * (double)c->len_q * (double)(c->len_kv + c->past) * (double)(c->head_dim + c->value_dim + 20);
+}
+
+/* Many small problems find more than a few large ones. */
+static void cut_down(attention_case *c, rng *r) {
+    const double most = chance(r, 85) ? 3e5 : 1e7;
+    while (work_of(c) > most) {
+        int64_t *const sizes[] = {&c->batch, &c->len_q, &c->len_q, &c->len_kv, &c->past};
+        int64_t *size = sizes[rng_below(r, COUNT(sizes))];
+        if (*size > 1) *size = 1 + rng_below(r, *size - 1);
+        if (c->heads_q > c->heads_kv && chance(r, 20)) c->heads_q -= c->heads_kv;
+    }
+}
+
 static void draw_kind(attention_case *c, rng *r) {
     const int64_t kind = rng_below(r, 10);
     c->wide = chance(r, 50);
@@ -92,6 +107,7 @@ static attention_case draw_case(rng *r, clattn_dtype dtype, int64_t dims) {
     attention_case c = {.name = "random", .dtype = dtype, .poison = chance(r, 60)};
     draw_shape(&c, r, dims);
     draw_kind(&c, r);
+    cut_down(&c, r);
     draw_positions(&c, r);
     if (!c.ragged && chance(r, 25)) c.mask = draw_matrix(r, false);
     if (!c.ragged && chance(r, 25)) c.bias = draw_matrix(r, true);
@@ -140,13 +156,18 @@ static attention_results run_way(const attention_problem *p, const way *w) {
     return r;
 }
 
-static const char *first_difference(const attention_results *a, const attention_results *b, const attention_problem *p) {
+/* The first element that is not bitwise the same in both: false where there is none. */
+static bool differ(const attention_results *a, const attention_results *b, const attention_problem *p, char *text, size_t size) {
     for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
         if (!a->data[id] || !b->data[id]) continue;
-        if (memcmp(a->data[id], b->data[id], (size_t)attention_count(p, (clattn_tensor_id)id) * sizeof(double)) != 0)
-            return clattn_tensor_name((clattn_tensor_id)id);
+        for (int64_t n = 0; n < attention_count(p, (clattn_tensor_id)id); n++) {
+            if (same_bits(a->data[id][n], b->data[id][n])) continue;
+            snprintf(text, size, "%s[%lld] is %.9g and %.9g", clattn_tensor_name((clattn_tensor_id)id), (long long)n, a->data[id][n],
+                     b->data[id][n]);
+            return true;
+        }
     }
-    return NULL;
+    return false;
 }
 
 /* Again, in another layout, with other outputs: bitwise the same. */
@@ -155,10 +176,9 @@ static void check_again(const attention_problem *p, const way *w, const attentio
     again.layout = (layout)rng_below(r, LAYOUT_COUNT);
     if (w->algorithm != CLATTN_ALGORITHM_AUTO) again.want = attention_outputs(p, w->algorithm) & (int)rng_below(r, 8);
     attention_results second = run_way(p, &again);
-    const char *different = first_difference(first, &second, p);
-    if (different) {
-        char text[96];
-        snprintf(text, sizeof text, "%s is another than in layout %s", different, layout_name(w->layout));
+    char what[96], text[256];
+    if (differ(first, &second, p, what, sizeof what)) {
+        snprintf(text, sizeof text, "%s in layout %s (%s) and in this one", what, layout_name(w->layout), first->row);
         fail_with(p, &again, second.row, text);
     }
     attention_results_free(&second);
@@ -173,10 +193,9 @@ static void check_member(const attention_problem *p, const way *w, const attenti
     for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
         if (whole->data[id]) of_whole.data[id] += b * attention_count(&member, (clattn_tensor_id)id);
     }
-    const char *different = first_difference(&alone, &of_whole, &member);
-    if (different) {
-        char text[96];
-        snprintf(text, sizeof text, "%s of member %lld alone is another than in the batch", different, (long long)b);
+    char what[96], text[256];
+    if (differ(&alone, &of_whole, &member, what, sizeof what)) {
+        snprintf(text, sizeof text, "%s, in member %lld alone and in the batch (%s)", what, (long long)b, whole->row);
         fail_with(p, w, alone.row, text);
     }
     attention_results_free(&alone);
