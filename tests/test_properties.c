@@ -176,7 +176,7 @@ static void check_again(const attention_problem *p, const way *w, const attentio
     again.layout = (layout)rng_below(r, LAYOUT_COUNT);
     if (w->algorithm != CLATTN_ALGORITHM_AUTO) again.want = attention_outputs(p, w->algorithm) & (int)rng_below(r, 8);
     attention_results second = run_way(p, &again);
-    char what[96], text[256];
+    char what[96], text[320];
     if (differ(first, &second, p, what, sizeof what)) {
         snprintf(text, sizeof text, "%s in layout %s (%s) and in this one", what, layout_name(w->layout), first->row);
         fail_with(p, &again, second.row, text);
@@ -193,7 +193,7 @@ static void check_member(const attention_problem *p, const way *w, const attenti
     for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
         if (whole->data[id]) of_whole.data[id] += b * attention_count(&member, (clattn_tensor_id)id);
     }
-    char what[96], text[256];
+    char what[96], text[320];
     if (differ(&alone, &of_whole, &member, what, sizeof what)) {
         snprintf(text, sizeof text, "%s, in member %lld alone and in the batch (%s)", what, (long long)b, whole->row);
         fail_with(p, w, alone.row, text);
