@@ -38,11 +38,13 @@ static void find_regions(host_run *run) {
     const clattn_plan *plan = run->plan;
     host_region all[CLATTN_TENSOR_COUNT];
     int count = 0;
+    /* Rows of no member of a ragged batch stay as they are. */
+    const bool partial = plan->tensors[CLATTN_TENSOR_Q_OFFSETS].dtype != CLATTN_ABSENT;
     for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
         if (plan->tensors[id].dtype == CLATTN_ABSENT) continue;
         const uintptr_t begin = (uintptr_t)run->tensors[id];
         const size_t span = clattn__tensor_span(&plan->tensors[id]);
-        const bool read = plan->access[id] != CLATTN__WRITE, written = plan->access[id] != CLATTN__READ;
+        const bool read = partial || plan->access[id] != CLATTN__WRITE, written = plan->access[id] != CLATTN__READ;
         if (span > 0) all[count++] = (host_region){.begin = begin, .end = begin + span, .read = read, .written = written};
     }
     qsort(all, (size_t)count, sizeof *all, compare_begin);
