@@ -644,7 +644,12 @@ static bool lacks_type(const clattn_context *context, const attention_problem *p
 static bool is_modified(const attention_case *c) { return c->softcap != 0 || c->mask.given || c->bias.given || c->alibi; }
 
 static clattn__params params_of(const attention_problem *p, clattn_dtype dtype) {
-    return (clattn__params){.attention = {.head_dim = (i32)p->c.head_dim, .value_dim = (i32)p->c.value_dim, .dtype = (i32)dtype,
+    return (clattn__params){.attention = {.heads_q = p->c.heads_q,
+                                          .heads_kv = p->c.heads_kv,
+                                          .len_q = p->c.len_q,
+                                          .head_dim = (i32)p->c.head_dim,
+                                          .value_dim = (i32)p->c.value_dim,
+                                          .dtype = (i32)dtype,
                                           .modified = is_modified(&p->c)}};
 }
 

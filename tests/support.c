@@ -499,6 +499,57 @@ static bool may_lack(const clattn_context *context, clattn__role role, const cla
     return attends && params->attention.dtype == DTYPE_F64 && !context->device.has_f64;
 }
 
+/* ---- programs -----------------------------------------------------------------------------------------------------------
+ * An OpenCL compiler takes seconds for a large kernel, and rows times variants are hundreds. A suite builds new ones in its first
+ * $CLATTN_TEST_BUILD_SECONDS (60 by default) alone; from then on rows are run in the variants that are built already, and what was
+ * left out is printed. Which those are changes with the machine; the property tests draw others each time. */
+
+typedef struct built {
+    size_t device;
+    const clattn__row *row;
+    clattn__variant variant;
+} built;
+
+static built programs[1024];
+static size_t program_count, left_out;
+
+static double build_seconds(void) {
+    const char *given = getenv("CLATTN_TEST_BUILD_SECONDS");
+    return given ? strtod(given, NULL) : 60;
+}
+
+static double now_seconds(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static bool same_macros(const clattn__variant *a, const clattn__variant *b) {
+    for (int n = 0; n < CLATTN__MAX_MACROS && a->macros[n].name; n++)
+        if (a->macros[n].value != b->macros[n].value) return false;
+    return true;
+}
+
+static bool may_build(size_t d, const clattn__row *row, const clattn__params *params) {
+    static double start;
+    if (test_context(d)->device.info.kind < CLATTN_DEVICE_OPENCL_CPU) return true;
+    built program = {.device = d, .row = row};
+    clattn__role_variant(row->role, params, &program.variant);
+    for (size_t n = 0; n < program_count; n++)
+        if (programs[n].device == d && programs[n].row == row && same_macros(&programs[n].variant, &program.variant)) return true;
+    if (start == 0) start = now_seconds();
+    if (program_count == COUNT(programs) || now_seconds() > start + build_seconds()) {
+        left_out++;
+        return false;
+    }
+    programs[program_count++] = program;
+    return true;
+}
+
+static void print_left_out(void) {
+    if (left_out) printf("%zu programs built; %zu runs of others left out: CLATTN_TEST_BUILD_SECONDS was over\n", program_count, left_out);
+}
+
 static size_t for_rows_of(size_t d, clattn__role role, const clattn__params *params, row_function function, void *data) {
     clattn_context *context = test_context(d);
     size_t served = 0;
@@ -506,7 +557,7 @@ static size_t for_rows_of(size_t d, clattn__role role, const clattn__params *par
         if (row->role != role || !force_row(context, row, params)) continue;
         char where[128];
         snprintf(where, sizeof where, "%.40s, %.40s", test_device_name(d), row->name);
-        function(context, row, where, data);
+        if (may_build(d, row, params)) function(context, row, where, data);
         served++;
     }
     force_none(context);
@@ -552,6 +603,7 @@ int run_suite(Suite *suite) {
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
+    print_left_out();
     test_devices_close();
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -167,7 +167,11 @@ START_TEST(row_can_be_chosen) {
     const clattn__row *row = &clattn__rows[_i];
     clattn_context *context = fake_context(device_of(row));
     const int dim = clattn__row_macro(row, "HEAD_DIM_LIMIT", 64);
-    const clattn__params params = params_of_dim(row->role, dim);
+    clattn__params params = params_of_dim(row->role, dim);
+    if (row->role == CLATTN__ROLE_ATTENTION_SPLIT) {
+        params.attention.heads_q = params.attention.heads_kv = 1;
+        params.attention.len_q = clattn__row_macro(row, "GROUP_ROWS_LIMIT", 16);
+    }
     const clattn__row *chosen = clattn__choose_row(context, row->role, &params, NULL);
     ck_assert_msg(chosen == row, "%s is never chosen: %s comes first", row->name, chosen ? chosen->name : "nothing");
     clattn_context_destroy(context);
@@ -212,26 +216,37 @@ END_TEST
 
 /* ---- grids --------------------------------------------------------------------------------------------------------- */
 
+static i64 *batch_of(clattn__role role, clattn__params *params) {
+    if (role == CLATTN__ROLE_PROJECT) return &params->project.batch;
+    if (role == CLATTN__ROLE_MERGE) return &params->merge.batch;
+    if (role == CLATTN__ROLE_COPY) return &params->copy.batch;
+    return role < CLATTN__ROLE_MERGE ? &params->attention.batch : &params->recurrence.batch;
+}
+
 /* Groups cover the work: none without work, one for a little, one more past a tile. */
 START_TEST(grid_covers_the_work) {
     const clattn__row *row = &clattn__rows[_i];
     clattn__params one = {0};
     one.recurrence.lanes = clattn__row_macro(row, "LANES", 1);
-    const bool project = row->role == CLATTN__ROLE_PROJECT, attention = row->role < CLATTN__ROLE_PACK_RECURRENT && !project;
-    if (project) {
+    const bool project = row->role == CLATTN__ROLE_PROJECT, attention = row->role < CLATTN__ROLE_MERGE && !project;
+    const bool merge = row->role == CLATTN__ROLE_MERGE, copy = row->role == CLATTN__ROLE_COPY;
+    if (merge) {
+        one.merge.batch = one.merge.heads = one.merge.len = 1;
+    } else if (copy) {
+        one.copy.batch = one.copy.heads = one.copy.len = 1;
+    } else if (project) {
         one.project.batch = one.project.len = one.project.columns = one.project.dim = 1;
     } else if (attention) {
         one.attention.batch = one.attention.heads_q = one.attention.heads_kv = 1;
         one.attention.len_q = one.attention.len_kv = one.attention.value_dim = one.attention.head_dim = 1;
+        one.attention.split = 512;
     } else {
         one.recurrence.batch = one.recurrence.steps = one.recurrence.hidden = one.recurrence.gates = 1;
     }
     ck_assert_int_eq(clattn__row_groups(row, &one), 1);
     clattn__params none = one, batch = one;
-    i64 *const batches[] = {project ? &none.project.batch : attention ? &none.attention.batch : &none.recurrence.batch,
-                            project ? &batch.project.batch : attention ? &batch.attention.batch : &batch.recurrence.batch};
-    *batches[0] = 0;
-    *batches[1] = 100000;
+    *batch_of(row->role, &none) = 0;
+    *batch_of(row->role, &batch) = 100000;
     ck_assert_int_eq(clattn__row_groups(row, &none), 0);
     const i64 many = clattn__row_groups(row, &batch);
     ck_assert_msg(many >= 1 && many <= 100000, "%s: %lld groups for a batch of 100000", row->name, (long long)many);
