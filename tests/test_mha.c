@@ -318,7 +318,8 @@ static clattn_algorithm algorithm_of(const clattn__row *row) {
 }
 
 static clattn__params params_of(const mha_case *c) {
-    return (clattn__params){.attention = {.head_dim = (i32)c->head_dim, .value_dim = (i32)c->value_dim}};
+    return (clattn__params){
+        .attention = {.head_dim = (i32)c->head_dim, .value_dim = (i32)c->value_dim, .dtype = DTYPE_F32}};
 }
 
 static void check_outputs(clattn_context *context, const clattn__row *row, const char *where, void *data) {

@@ -12,7 +12,8 @@
  *
  * group: query_tile_at (mask.h) with tiles of TILE_Q queries.
  * Private memory: (HEAD_DIM_MAX + VALUE_DIM_MAX) * TILE_Q + TILE_KV * (LANES + VALUE_DIM_MAX) reals; in f16 and bf16
- * HEAD_DIM_MAX * TILE_KV more; where MODIFIED TILE_KV * LANES more. Only what the dims and options in use need is touched.
+ * HEAD_DIM_MAX * TILE_KV more; where MODIFIED TILE_KV * LANES more. In C the dims in use take the place of the bounds: a caller's
+ * thread may have a small stack.
  *
  * MODIFIED 0: scores are in units of log2(e), which the scale holds, and a row's live keys are a range. MODIFIED 1: they go
  * through options.h, and nothing multiplies them before the maximum is subtracted: -FLT_MAX is a score.
@@ -42,7 +43,7 @@
 #define BLOCKS (TILE_Q / LANES)
 /* ROWS elements of each value of a tile, and a line of a cache: without it the panels of a key fall into few sets. */
 #define PANEL (TILE_KV * ROWS + 16)
-#define PANELS ((VALUE_DIM_MAX + ROWS - 1) / ROWS)
+#define PANELS(value_dim) (((value_dim) + ROWS - 1) / ROWS)
 #if TILE_Q % (VECTORS * VECTOR_WIDTH)
 #error "TILE_Q must be a multiple of VECTORS * VECTOR_WIDTH"
 #endif
@@ -391,9 +392,10 @@ __kernel GROUP_OF_ONE void attention(__global const stored *restrict q, __global
                                      __global float *restrict lse, INT_BUFFER kv_lengths, INT_BUFFER q_offsets,
                                      INT_BUFFER kv_offsets, __global const uchar *mask, __global const void *bias,
                                      __global const float *slopes, __global const float *sinks, attention_params p) {
-    vec qt[TILE_Q / WIDTH * HEAD_DIM_MAX], ot[TILE_Q / WIDTH * VALUE_DIM_MAX], s[TILE_KV * VECTORS];
-    vec addends[MODIFIED ? TILE_KV * VECTORS : 1], keys[STORED_IS_REAL ? 1 : TILE_KV * HEAD_DIM_MAX / WIDTH];
-    vec values[PANELS * PANEL / WIDTH];
+    vec qt[TILE_Q / WIDTH * EXTENT(p.head_dim, HEAD_DIM_MAX)], ot[TILE_Q / WIDTH * EXTENT(p.value_dim, VALUE_DIM_MAX)];
+    vec s[TILE_KV * VECTORS];
+    vec addends[MODIFIED ? TILE_KV * VECTORS : 1], keys[STORED_IS_REAL ? 1 : TILE_KV / WIDTH * EXTENT(p.head_dim, HEAD_DIM_MAX) + 1];
+    vec values[PANELS(EXTENT(p.value_dim, VALUE_DIM_MAX)) * PANEL / WIDTH];
     const memory mem = {(real *)qt, (real *)ot, (real *)s, (real *)addends, (real *)keys, (real *)values};
 
     q += p.base[0], k += p.base[1], v += p.base[2], out += p.base[3], lse += p.base[4];

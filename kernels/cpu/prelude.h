@@ -47,6 +47,8 @@ typedef i32 integer;
 
 #if defined(__OPENCL_C_VERSION__)
 
+/* How long an array of its own a kernel makes: OpenCL C knows no arrays but of constant lengths. */
+#define EXTENT(in_use, most) (most)
 #define GROUP_OF_ONE __attribute__((reqd_work_group_size(1, 1, 1)))
 #define UNROLL _Pragma("unroll")
 
@@ -94,6 +96,7 @@ typedef unsigned short ushort;
 #define __kernel static __attribute__((unused))
 #define __global
 #define __private
+#define EXTENT(in_use, most) ((in_use) > 0 ? (in_use) : 1)
 #define GROUP_OF_ONE
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
