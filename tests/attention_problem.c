@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- descriptors ------------------------------------------------------------------------------------------------------- */
+/* ---- descriptors -------------------------------------------------------------------------------------------------- */
 
 /* Every tensor of a descriptor. */
 typedef enum use { INPUT, OUTPUT, UPDATE_OR_OUTPUT } use;
@@ -64,8 +64,9 @@ int64_t attention_count(const attention_problem *p, clattn_tensor_id id) {
 static clattn_tensor matrix_tensor(const attention_case *c, const matrix_case *m, clattn_dtype dtype, int64_t keys) {
     const int64_t told = m->missing < keys ? keys - m->missing : 0;
     const bool ones = !(m->broadcast & BY_STRIDE);
-    return clattn_tensor_bhld(dtype, ones && m->broadcast & ONE_BATCH ? 1 : c->batch, ones && m->broadcast & ONE_HEAD ? 1 : c->heads_q,
-                              ones && m->broadcast & ONE_QUERY ? 1 : c->len_q, told);
+    return clattn_tensor_bhld(dtype, ones && m->broadcast & ONE_BATCH ? 1 : c->batch,
+                              ones && m->broadcast & ONE_HEAD ? 1 : c->heads_q, ones && m->broadcast & ONE_QUERY ? 1 : c->len_q,
+                              told);
 }
 
 static void describe_options(attention_problem *p) {
@@ -132,7 +133,7 @@ static void describe(attention_problem *p, int64_t batch, int64_t queries, int64
         d->scores = d->weights = clattn_tensor_bhld(matrix, batch, c->heads_q, queries, p->keys);
 }
 
-/* ---- random inputs --------------------------------------------------------------------------------------------------------- */
+/* ---- random inputs ------------------------------------------------------------------------------------------------ */
 
 static double *draw_normal(const attention_problem *p, clattn_tensor_id id, double amplitude, rng *r) {
     const clattn_tensor t = tensor_of(p, id);
@@ -218,7 +219,8 @@ static void draw_options(attention_problem *p, rng *r) {
 }
 
 static void draw_cache(attention_problem *p, rng *r) {
-    static const clattn_tensor_id ids[] = {CLATTN_TENSOR_PAST_K, CLATTN_TENSOR_PAST_V, CLATTN_TENSOR_PRESENT_K, CLATTN_TENSOR_PRESENT_V};
+    static const clattn_tensor_id ids[] = {CLATTN_TENSOR_PAST_K, CLATTN_TENSOR_PAST_V, CLATTN_TENSOR_PRESENT_K,
+                                           CLATTN_TENSOR_PRESENT_V};
     for (size_t n = 0; n < COUNT(ids); n++) {
         if (n < 2 || p->c.cache == CACHE_IN_PLACE) {
             if (tensor_of(p, ids[n]).dtype != CLATTN_ABSENT) p->data[ids[n]] = draw_normal(p, ids[n], 1, r);
@@ -263,14 +265,15 @@ attention_problem attention_problem_make(const attention_case *c, rng *r) {
     return p;
 }
 
-/* ---- poison ------------------------------------------------------------------------------------------------------------------ */
+/* ---- poison ------------------------------------------------------------------------------------------------------- */
 
 static naive_attention_args naive_args(const attention_problem *p) {
     naive_attention_args a = {.options = &p->desc.options, .rotary = p->desc.rotary};
     for (size_t n = 0; n < COUNT(tensors); n++) {
         const clattn_tensor t = tensor_of(p, tensors[n].id);
         if (t.dtype == CLATTN_ABSENT) continue;
-        a.tensors[tensors[n].id] = (naive_tensor){p->data[tensors[n].id], t.dtype, {t.size[0], t.size[1], t.size[2], t.size[3]}};
+        a.tensors[tensors[n].id] =
+            (naive_tensor){p->data[tensors[n].id], t.dtype, {t.size[0], t.size[1], t.size[2], t.size[3]}};
     }
     return a;
 }
@@ -319,14 +322,15 @@ static void poison(const attention_problem *p) {
                 poison_row(p, CLATTN_TENSOR_PRESENT_V, m.b, g, j);
             }
         }
-        for (int64_t l = p->c.ragged ? (int64_t)p->data[CLATTN_TENSOR_KV_OFFSETS][members] : p->desc.k.size[2]; l < p->desc.k.size[2]; l++) {
+        for (int64_t l = p->c.ragged ? (int64_t)p->data[CLATTN_TENSOR_KV_OFFSETS][members] : p->desc.k.size[2];
+             l < p->desc.k.size[2]; l++) {
             poison_row(p, CLATTN_TENSOR_K, 0, g, l);
             poison_row(p, CLATTN_TENSOR_V, 0, g, l);
         }
     }
 }
 
-/* ---- solutions ---------------------------------------------------------------------------------------------------------------- */
+/* ---- solutions ---------------------------------------------------------------------------------------------------- */
 
 /* A tensor as the oracle takes it: in its own type where the oracle rounds to that, else in double. */
 static clattn__view view_of(const attention_problem *p, clattn_tensor_id id, double *data, bool typed) {
@@ -381,8 +385,8 @@ static void solve_naive(attention_problem *p) {
     naive_attention(&a);
 }
 
-/* A query that is rotated and stored in 16 bits may be rounded to either side: a step of its type is no mistake. In f64 the oracle
- * itself is no better than what it judges. */
+/* A query that is rotated and stored in 16 bits may be rounded to either side: a step of its type is no mistake. In f64 the
+ * oracle itself is no better than what it judges. */
 static double epsilon_of(const attention_problem *p, clattn_dtype dtype) {
     if (p->c.rotary && p->c.dtype == CLATTN_F16) return 0x1p-11 / 4;
     if (p->c.rotary && p->c.dtype == CLATTN_BF16) return 0x1p-8 / 4;
@@ -459,7 +463,7 @@ void attention_problem_free(attention_problem *p) {
     *p = (attention_problem){0};
 }
 
-/* ---- runs --------------------------------------------------------------------------------------------------------------------- */
+/* ---- runs --------------------------------------------------------------------------------------------------------- */
 
 /* Strides of 0 for what is broadcast by them. */
 static void broadcast_strides(clattn_tensor *t, const matrix_case *m) {
@@ -504,8 +508,8 @@ static verdict failure(const char *format, ...) {
     return v;
 }
 
-static verdict run_bound(clattn_context *context, const clattn_attention_desc *desc, const bindings *b, clattn_algorithm algorithm,
-                         attention_results *results) {
+static verdict run_bound(clattn_context *context, const clattn_attention_desc *desc, const bindings *b,
+                         clattn_algorithm algorithm, attention_results *results) {
     clattn_plan *plan;
     clattn_status status = clattn_plan_create_attention(context, desc, OPTIONS(.algorithm = algorithm), &plan);
     if (status != CLATTN_OK) return failure("a plan: %s: %.200s", clattn_status_name(status), error_text(context));
@@ -564,8 +568,8 @@ static void judge_cache(verdict *v, const double *result, const attention_proble
         const double value = result[n], oracle = p->expected[id].oracle[n];
         if (!is_copied(p, id, n) || value == oracle || (isnan(value) && isnan(oracle))) continue;
         v->ok = false;
-        snprintf(v->text, sizeof v->text, "element %lld is %.9g instead of %.9g, which it is a copy of (seed %llu)", (long long)n, value,
-                 oracle, (unsigned long long)test_seed());
+        snprintf(v->text, sizeof v->text, "element %lld is %.9g instead of %.9g, which it is a copy of (seed %llu)",
+                 (long long)n, value, oracle, (unsigned long long)test_seed());
     }
 }
 
@@ -595,7 +599,8 @@ void attention_assert_out(const float *out, const attention_problem *p, const ch
     attention_results_free(&r);
 }
 
-void attention_assert_same(const attention_results *a, const attention_results *b, const attention_problem *p, const char *where) {
+void attention_assert_same(const attention_results *a, const attention_results *b, const attention_problem *p,
+                           const char *where) {
     for (size_t n = 0; n < COUNT(tensors); n++) {
         const clattn_tensor_id id = tensors[n].id;
         assert_same_values(a->data[id], b->data[id], attention_count(p, id), where, clattn_tensor_name(id));
@@ -625,7 +630,7 @@ int attention_outputs(const attention_problem *p, clattn_algorithm algorithm) {
     return WANT_LSE | WANT_MATRICES;
 }
 
-/* ---- every row --------------------------------------------------------------------------------------------------------------- */
+/* ---- every row ---------------------------------------------------------------------------------------------------- */
 
 enum { STAGED = ROLE_BIT(SCORES) | ROLE_BIT(MASK) | ROLE_BIT(SOFTMAX) | ROLE_BIT(WEIGHTED_VALUES) };
 
@@ -653,9 +658,10 @@ static clattn__params params_of(const attention_problem *p, clattn_dtype dtype) 
                                           .modified = is_modified(&p->c)}};
 }
 
-/* OpenCL compiles a row for each type and size of heads, which takes a second or more. All rows prove themselves in f32, plain and
- * modified with small heads, fused and plain with large ones; of the rest of the variants only the row that is chosen. */
-static bool is_spared(clattn_context *context, const attention_problem *p, const clattn__row *row, const clattn__params *params) {
+/* OpenCL compiles a row for each type and size of heads, which takes a second or more. All rows prove themselves in f32, plain
+ * and modified with small heads, fused and plain with large ones; of the rest of the variants only the row that is chosen. */
+static bool is_spared(clattn_context *context, const attention_problem *p, const clattn__row *row,
+                      const clattn__params *params) {
     const attention_case *c = &p->c;
     const bool is_small = c->head_dim <= 64 && c->value_dim <= 64, is_fused = row->role == CLATTN__ROLE_ATTENTION;
     if (context->device.info.kind < CLATTN_DEVICE_OPENCL_CPU) return false;

@@ -51,7 +51,8 @@ static bool write_npy(const char *path, const clattn_tensor *t, const char *dims
         const int64_t size = t->size[strchr("bhld", *d) - "bhld"];
         snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%lld,", (long long)size);
     }
-    int length = snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", npy_types[t->dtype], shape);
+    int length =
+        snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", npy_types[t->dtype], shape);
     while ((10 + length + 1) % 64) header[length++] = ' ';
     header[length++] = '\n';
     fwrite("\x93NUMPY\x01\x00", 1, 8, file);
@@ -82,7 +83,8 @@ static void add_options(clattn__text *command, const attention_problem *p, clatt
     if (o->softcap != 0) clattn__text_add(command, " --softcap %.17g", o->softcap);
     if (o->alibi) clattn__text_add(command, " --alibi standard");
     if (want & WANT_SCORES) clattn__text_add(command, " --scores-mode %s", forms[o->scores_form]);
-    if (p->desc.rotary) clattn__text_add(command, " --rotary %s", p->desc.rotary == CLATTN_ROTARY_HALF ? "half" : "interleaved");
+    if (p->desc.rotary)
+        clattn__text_add(command, " --rotary %s", p->desc.rotary == CLATTN_ROTARY_HALF ? "half" : "interleaved");
     if (p->c.dtype == CLATTN_BF16) clattn__text_add(command, " --bf16");
     clattn__text_add(command, " --algorithm %s", algorithms[algorithm]);
 }

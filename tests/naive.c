@@ -29,7 +29,7 @@ static const double *spread(const naive_tensor *t, int64_t b, int64_t h, int64_t
     return at(t, t->size[0] == 1 ? 0 : b, t->size[1] == 1 ? 0 : h, t->size[2] == 1 ? 0 : l);
 }
 
-/* ---- members of the batch ------------------------------------------------------------------------------------------- */
+/* ---- members of the batch ----------------------------------------------------------------------------------------- */
 
 int64_t naive_members(const args *a) { return T(Q_OFFSETS)->data ? T(Q_OFFSETS)->size[3] - 1 : T(Q)->size[0]; }
 
@@ -63,15 +63,17 @@ bool naive_live(const args *a, const naive_member *m, int64_t h, int64_t i, int6
     return !T(BIAS)->data || (j < T(BIAS)->size[3] && spread(T(BIAS), m->b, h, i)[j] != -INFINITY);
 }
 
-/* ---- queries and keys --------------------------------------------------------------------------------------------------- */
+/* ---- queries and keys --------------------------------------------------------------------------------------------- */
 
 /* Row l of x, rotated as at `position`, as it is stored. */
 static void turn(const args *a, const naive_member *m, const double *x, int64_t dim, int64_t position, double *y) {
     memcpy(y, x, (size_t)dim * sizeof *y);
     const int64_t pairs = a->rotary ? T(ROTARY_COS)->size[3] : 0;
     for (int64_t t = 0; t < pairs; t++) {
-        const int64_t first = a->rotary == CLATTN_ROTARY_HALF ? t : 2 * t, second = a->rotary == CLATTN_ROTARY_HALF ? t + pairs : 2 * t + 1;
-        const double c = spread(T(ROTARY_COS), m->b, 0, 0)[position * pairs + t], s = spread(T(ROTARY_SIN), m->b, 0, 0)[position * pairs + t];
+        const int64_t first = a->rotary == CLATTN_ROTARY_HALF ? t : 2 * t,
+                      second = a->rotary == CLATTN_ROTARY_HALF ? t + pairs : 2 * t + 1;
+        const double c = spread(T(ROTARY_COS), m->b, 0, 0)[position * pairs + t],
+                     s = spread(T(ROTARY_SIN), m->b, 0, 0)[position * pairs + t];
         y[first] = rounded(a, rounded(a, x[first] * c) - rounded(a, x[second] * s));
         y[second] = rounded(a, rounded(a, x[first] * s) + rounded(a, x[second] * c));
     }
@@ -103,21 +105,22 @@ static double *gather(const args *a, const naive_member *m, bool values, int64_t
     return rows;
 }
 
-/* ---- a row ---------------------------------------------------------------------------------------------------------------- */
+/* ---- a row -------------------------------------------------------------------------------------------------------- */
 
-typedef struct row_ {
+typedef struct score_row {
     int64_t h, g, i;
     double *q, *k, *v;
     double *padding; /* room for a key past the member's */
     double *score, *terms, *weight; /* terms: how large what a score is the sum of */
-} row_;
+} score_row;
 
 static double slope_of(const args *a, const naive_member *m, int64_t h) {
     if (T(ALIBI_SLOPES)->data) return spread(T(ALIBI_SLOPES), m->number, h, 0)[0];
     if (!a->options->alibi) return 0;
     int64_t power = 1;
     while (power <= T(Q)->size[1] / 2) power *= 2;
-    return h < power ? pow(pow(2, -8.0 / (double)power), (double)(h + 1)) : pow(pow(2, -4.0 / (double)power), (double)(2 * (h - power) + 1));
+    return h < power ? pow(pow(2, -8.0 / (double)power), (double)(h + 1))
+                     : pow(pow(2, -4.0 / (double)power), (double)(2 * (h - power) + 1));
 }
 
 /* Of any key that there is memory for. */
@@ -141,7 +144,7 @@ static double capped(const args *a, double raw, double *terms) {
     return rounded(a, cap * t);
 }
 
-static double biased(const args *a, const naive_member *m, const row_ *r, int64_t j, double score, double *terms) {
+static double biased(const args *a, const naive_member *m, const score_row *r, int64_t j, double score, double *terms) {
     if (T(BIAS)->data && j < T(BIAS)->size[3]) {
         const double bias = spread(T(BIAS), m->b, r->h, r->i)[j];
         score = rounded(a, score + bias);
@@ -159,15 +162,17 @@ static double biased(const args *a, const naive_member *m, const row_ *r, int64_
 static void store(const naive_tensor *t, double *to, double value) { *to = clattn__round(t->dtype, value); }
 
 /* All keys that there is memory for; those past the member's only for the matrix of scores. */
-static void compute_scores(const args *a, const naive_member *m, const row_ *r) {
+static void compute_scores(const args *a, const naive_member *m, const score_row *r) {
     const clattn_scores_form form = a->options->scores_form;
-    double *shown = at(T(SCORES), m->b, r->h, r->i), *magnitude = a->magnitude[CLATTN_TENSOR_SCORES] + (shown - T(SCORES)->data);
+    double *shown = at(T(SCORES), m->b, r->h, r->i),
+           *magnitude = a->magnitude[CLATTN_TENSOR_SCORES] + (shown - T(SCORES)->data);
     const int64_t keys = T(Q_OFFSETS)->data ? m->len_kv : T(SCORES)->size[3];
     for (int64_t j = 0; j < keys; j++) {
         double terms, form_terms, shows;
         const double *k = j < m->len_kv ? r->k + j * T(K)->size[3] : r->padding;
         if (j >= m->len_kv && T(PAST_LENGTHS)->data) k = at(T(PRESENT_K), m->b, r->g, j);
-        if (j >= m->len_kv && !T(PAST_LENGTHS)->data) turn(a, m, at(T(K), m->b, r->g, j), T(K)->size[3], first_position(a, m) + j, r->padding);
+        if (j >= m->len_kv && !T(PAST_LENGTHS)->data)
+            turn(a, m, at(T(K), m->b, r->g, j), T(K)->size[3], first_position(a, m) + j, r->padding);
         double score = shows = raw_score(a, r->q, k, &terms);
         form_terms = terms;
         score = capped(a, score, &terms);
@@ -184,7 +189,7 @@ static void compute_scores(const args *a, const naive_member *m, const row_ *r) 
 }
 
 /* r->weight = softmax(r->score); returns the log-sum-exp */
-static double softmax(const args *a, const naive_member *m, const row_ *r) {
+static double softmax(const args *a, const naive_member *m, const score_row *r) {
     const double sink = T(SINKS)->data ? spread(T(SINKS), m->number, r->h, 0)[0] : -INFINITY;
     double row_max = sink, row_sum = 0;
     for (int64_t j = 0; j < m->len_kv; j++) {
@@ -203,7 +208,7 @@ static double softmax(const args *a, const naive_member *m, const row_ *r) {
     return rounded(a, row_max + rounded(a, log(row_sum)));
 }
 
-static void weigh_values(const args *a, const naive_member *m, const row_ *r, double *out, double *magnitude) {
+static void weigh_values(const args *a, const naive_member *m, const score_row *r, double *out, double *magnitude) {
     const int64_t dim = T(V)->size[3];
     for (int64_t d = 0; d < dim; d++) {
         double sum = 0;
@@ -219,7 +224,7 @@ static void weigh_values(const args *a, const naive_member *m, const row_ *r, do
     }
 }
 
-static void attend_row(const args *a, const naive_member *m, const row_ *r) {
+static void attend_row(const args *a, const naive_member *m, const score_row *r) {
     turn(a, m, at(T(Q), m->b, r->h, m->q_first + r->i), T(Q)->size[3], first_position(a, m) + r->i, r->q);
     compute_scores(a, m, r);
     const double lse = softmax(a, m, r);
@@ -233,7 +238,8 @@ static void attend_row(const args *a, const naive_member *m, const row_ *r) {
     }
     a->magnitude[CLATTN_TENSOR_LSE][row_lse - T(LSE)->data] = isfinite(lse) ? fmax(fabs(lse), moves) : moves;
     if (T(Q_OFFSETS)->data) return;
-    double *weights = at(T(WEIGHTS), m->b, r->h, r->i), *magnitude = a->magnitude[CLATTN_TENSOR_WEIGHTS] + (weights - T(WEIGHTS)->data);
+    double *weights = at(T(WEIGHTS), m->b, r->h, r->i),
+           *magnitude = a->magnitude[CLATTN_TENSOR_WEIGHTS] + (weights - T(WEIGHTS)->data);
     for (int64_t j = 0; j < T(WEIGHTS)->size[3]; j++) {
         const double weight = j < m->len_kv ? r->weight[j] : 0;
         store(T(WEIGHTS), &weights[j], weight);
@@ -245,7 +251,8 @@ void naive_attention(const args *a) {
     const int64_t heads_q = T(Q)->size[1], heads_kv = T(K)->size[1];
     for (int64_t number = 0; number < naive_members(a); number++) {
         const naive_member m = naive_member_of(a, number);
-        row_ r = {.q = test_alloc(2 * (size_t)T(Q)->size[3], sizeof *r.q), .score = test_alloc(3 * (size_t)m.len_kv, sizeof *r.score)};
+        score_row r = {.q = test_alloc(2 * (size_t)T(Q)->size[3], sizeof *r.q),
+                  .score = test_alloc(3 * (size_t)m.len_kv, sizeof *r.score)};
         r.padding = r.q + T(Q)->size[3];
         r.terms = r.score + m.len_kv;
         r.weight = r.terms + m.len_kv;

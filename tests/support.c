@@ -25,7 +25,7 @@ void *test_alloc(size_t count, size_t size) {
     return memory;
 }
 
-/* ---- random -------------------------------------------------------------------------------------------------------- */
+/* ---- random ------------------------------------------------------------------------------------------------------- */
 
 uint64_t test_seed(void) {
     static uint64_t seed;
@@ -99,7 +99,7 @@ clattn__view view_of_floats(const float *data, int64_t batch, int64_t heads, int
     return view;
 }
 
-/* ---- layouts ------------------------------------------------------------------------------------------------------- */
+/* ---- layouts ------------------------------------------------------------------------------------------------------ */
 
 const char *layout_name(layout l) {
     static const char *const names[] = {"bhld", "blhd", "lbdh", "padded", "inner2", "transposed"};
@@ -174,7 +174,7 @@ void view_gather(const clattn_tensor *view, const float *data, float *packed) {
     free(offsets);
 }
 
-/* ---- guarded buffers ----------------------------------------------------------------------------------------------- */
+/* ---- guarded buffers ---------------------------------------------------------------------------------------------- */
 
 /* The address sanitizer watches what lies beyond the allocation itself; margins would hide it. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -274,7 +274,7 @@ void guarded_free(guarded *g) {
     *g = (guarded){0};
 }
 
-/* ---- bindings ------------------------------------------------------------------------------------------------------ */
+/* ---- bindings ----------------------------------------------------------------------------------------------------- */
 
 static void bind_memory(bindings *b, clattn_tensor_id id, guarded memory) {
     b->memory[b->count] = memory;
@@ -325,13 +325,13 @@ bool same_bits(double a, double b) { return memcmp(&a, &b, sizeof a) == 0 || (is
 void assert_same_values(const double *a, const double *b, int64_t count, const char *where, const char *what) {
     for (int64_t n = 0; n < count && a && b; n++) {
         if (same_bits(a[n], b[n])) continue;
-        ck_abort_msg("%s: %s differs, first at %lld of %lld: %.17g and %.17g (seed %llu)", where, what, (long long)n, (long long)count,
-                     a[n], b[n], (unsigned long long)test_seed());
+        ck_abort_msg("%s: %s differs, first at %lld of %lld: %.17g and %.17g (seed %llu)", where, what, (long long)n,
+                     (long long)count, a[n], b[n], (unsigned long long)test_seed());
     }
     if (!a != !b) ck_abort_msg("%s: one %s is missing", where, what);
 }
 
-/* ---- the error rule ------------------------------------------------------------------------------------------------ */
+/* ---- the error rule ----------------------------------------------------------------------------------------------- */
 
 static double row_magnitude(const expected_values *e, int64_t row) {
     double largest = 0;
@@ -364,7 +364,8 @@ static double naive_error(const expected_values *e) {
 static void fail_at(verdict *v, const expected_values *e, int64_t n, double value, const char *what) {
     if (!v->ok) return;
     v->ok = false;
-    snprintf(v->text, sizeof v->text, "row %lld of %lld, column %lld of %lld: %.9g instead of %.9g: %s (tolerance %.3g of %.3g, seed %llu)",
+    snprintf(v->text, sizeof v->text,
+             "row %lld of %lld, column %lld of %lld: %.9g instead of %.9g: %s (tolerance %.3g of %.3g, seed %llu)",
              (long long)(n / e->columns), (long long)e->rows, (long long)(n % e->columns), (long long)e->columns, value,
              e->oracle[n], what, v->tolerance, row_magnitude(e, n / e->columns), (unsigned long long)test_seed());
 }
@@ -393,15 +394,15 @@ verdict judge_values(const double *result, const expected_values *e) {
 verdict judge(const float *result, const expected *e) {
     const int64_t count = e->rows * e->columns;
     double *values = widened(result, count), *naive = widened(e->naive, count);
-    const expected_values wide = {(double *)e->oracle, naive, (double *)(e->magnitude ? e->magnitude : e->oracle), e->rows, e->columns,
-                                  FLT_EPSILON, 0};
+    const expected_values wide = {
+        (double *)e->oracle, naive, (double *)(e->magnitude ? e->magnitude : e->oracle), e->rows, e->columns, FLT_EPSILON, 0};
     verdict v = judge_values(values, &wide);
     free(naive);
     free(values);
     return v;
 }
 
-/* ---- devices ------------------------------------------------------------------------------------------------------- */
+/* ---- devices ------------------------------------------------------------------------------------------------------ */
 
 static test_device devices[64];
 static size_t device_count;
@@ -499,10 +500,10 @@ static bool may_lack(const clattn_context *context, clattn__role role, const cla
     return attends && params->attention.dtype == DTYPE_F64 && !context->device.has_f64;
 }
 
-/* ---- programs -----------------------------------------------------------------------------------------------------------
- * An OpenCL compiler takes seconds for a large kernel, and rows times variants are hundreds. A suite builds new ones in its first
- * $CLATTN_TEST_BUILD_SECONDS (60 by default) alone; from then on rows are run in the variants that are built already, and what was
- * left out is printed. Which those are changes with the machine; the property tests draw others each time. */
+/* ---- programs --------------------------------------------------------------------------------------------------------
+ * An OpenCL compiler takes seconds for a large kernel, and rows times variants are hundreds. A suite builds new ones in its
+ * first $CLATTN_TEST_BUILD_SECONDS (60 by default) alone; from then on rows are run in the variants that are built already, and
+ * what was left out is printed. Which those are changes with the machine; the property tests draw others each time. */
 
 typedef struct built {
     size_t device;
@@ -536,7 +537,8 @@ static bool may_build(size_t d, const clattn__row *row, const clattn__params *pa
     built program = {.device = d, .row = row};
     clattn__role_variant(row->role, params, &program.variant);
     for (size_t n = 0; n < program_count; n++)
-        if (programs[n].device == d && programs[n].row == row && same_macros(&programs[n].variant, &program.variant)) return true;
+        if (programs[n].device == d && programs[n].row == row && same_macros(&programs[n].variant, &program.variant))
+            return true;
     if (start == 0) start = now_seconds();
     if (program_count == COUNT(programs) || now_seconds() > start + build_seconds()) {
         left_out++;
@@ -547,7 +549,9 @@ static bool may_build(size_t d, const clattn__row *row, const clattn__params *pa
 }
 
 static void print_left_out(void) {
-    if (left_out) printf("%zu programs built; %zu runs of others left out: CLATTN_TEST_BUILD_SECONDS was over\n", program_count, left_out);
+    if (left_out)
+        printf("%zu programs built; %zu runs of others left out: CLATTN_TEST_BUILD_SECONDS was over\n", program_count,
+               left_out);
 }
 
 static size_t for_rows_of(size_t d, clattn__role role, const clattn__params *params, row_function function, void *data) {

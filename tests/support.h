@@ -21,7 +21,7 @@
 /* Memory or the end of the test program: tests have nothing to say without it. */
 void *test_alloc(size_t count, size_t size);
 
-/* ---- random -------------------------------------------------------------------------------------------------------- */
+/* ---- random ------------------------------------------------------------------------------------------------------- */
 
 /* $CLATTN_TEST_SEED, or a fresh one; printed once. */
 uint64_t test_seed(void);
@@ -49,7 +49,7 @@ float *narrowed(const double *from, int64_t count);
 /* Packed floats as the oracle sees them; NULL: not present. */
 clattn__view view_of_floats(const float *data, int64_t batch, int64_t heads, int64_t len, int64_t dim);
 
-/* ---- layouts ------------------------------------------------------------------------------------------------------- */
+/* ---- layouts ------------------------------------------------------------------------------------------------------ */
 
 typedef enum layout {
     LAYOUT_BHLD,
@@ -124,7 +124,7 @@ bool same_bits(double a, double b);
 /* The same; says where the first difference is. */
 void assert_same_values(const double *a, const double *b, int64_t count, const char *where, const char *what);
 
-/* ---- the error rule ------------------------------------------------------------------------------------------------ */
+/* ---- the error rule ----------------------------------------------------------------------------------------------- */
 
 /* What a result is held against, packed as (rows, columns). */
 typedef struct expected {
@@ -163,7 +163,7 @@ verdict judge_values(const double *result, const expected_values *e);
         ck_assert_msg(v_.ok, "%s: %s", where_, v_.text);                                                                 \
     } while (0)
 
-/* ---- devices ------------------------------------------------------------------------------------------------------- */
+/* ---- devices ------------------------------------------------------------------------------------------------------ */
 
 typedef struct test_device {
     char name[64];

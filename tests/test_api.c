@@ -35,7 +35,7 @@ static clattn_context *open_device(const char *device) {
     return context;
 }
 
-/* ---- texts --------------------------------------------------------------------------------------------------------- */
+/* ---- texts -------------------------------------------------------------------------------------------------------- */
 
 START_TEST(statuses_have_texts) {
     for (int s = CLATTN_OK; s <= CLATTN_ERROR_INTERNAL; s++) {
@@ -68,7 +68,7 @@ START_TEST(tensors_have_names) {
 }
 END_TEST
 
-/* ---- tensors ------------------------------------------------------------------------------------------------------- */
+/* ---- tensors ------------------------------------------------------------------------------------------------------ */
 
 static void assert_tensor(clattn_tensor t, const int64_t size[4], const int64_t stride[4]) {
     ck_assert_int_eq(t.dtype, CLATTN_F32);
@@ -90,7 +90,7 @@ START_TEST(tensors) {
 }
 END_TEST
 
-/* ---- contexts ------------------------------------------------------------------------------------------------------ */
+/* ---- contexts ----------------------------------------------------------------------------------------------------- */
 
 static clattn_status create(const char *device, int threads, int work_groups, char *error, size_t size) {
     clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
@@ -198,7 +198,7 @@ START_TEST(threads_are_taken) {
 }
 END_TEST
 
-/* ---- devices ------------------------------------------------------------------------------------------------------- */
+/* ---- devices ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(devices_are_listed) {
     clattn_device_info list[32];
@@ -240,7 +240,7 @@ START_TEST(devices_are_listed_to_older_callers) {
 }
 END_TEST
 
-/* ---- log ----------------------------------------------------------------------------------------------------------- */
+/* ---- log ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct log_record {
     int count;
@@ -272,7 +272,7 @@ START_TEST(errors_are_logged) {
 }
 END_TEST
 
-/* ---- descriptors that cannot be ------------------------------------------------------------------------------------ */
+/* ---- descriptors that cannot be ----------------------------------------------------------------------------------- */
 
 static clattn_tensor view(int64_t b, int64_t h, int64_t l, int64_t d) { return clattn_tensor_bhld(CLATTN_F32, b, h, l, d); }
 
@@ -573,7 +573,7 @@ START_TEST(plan_null_handling) {
 }
 END_TEST
 
-/* ---- versioned structs --------------------------------------------------------------------------------------------- */
+/* ---- versioned structs -------------------------------------------------------------------------------------------- */
 
 /* A descriptor of a newer library: the same, and room at its end. */
 typedef struct newer_desc {
@@ -701,7 +701,7 @@ START_TEST(struct_size_of_info) {
 }
 END_TEST
 
-/* ---- what a plan says ---------------------------------------------------------------------------------------------- */
+/* ---- what a plan says --------------------------------------------------------------------------------------------- */
 
 START_TEST(plan_says_what_it_does) {
     clattn_context *context = open_device("native");
@@ -785,7 +785,7 @@ START_TEST(recurrence_says_how_long_its_chain_is) {
 }
 END_TEST
 
-/* ---- sizes at the edge of an index --------------------------------------------------------------------------------- */
+/* ---- sizes at the edge of an index -------------------------------------------------------------------------------- */
 
 START_TEST(sizes_near_the_limits) {
     clattn_context *context = open_device(api_devices[_i]);
@@ -825,7 +825,7 @@ START_TEST(workspace_beyond_an_index) {
 }
 END_TEST
 
-/* ---- arguments of a run -------------------------------------------------------------------------------------------- */
+/* ---- arguments of a run ------------------------------------------------------------------------------------------- */
 
 typedef struct run_case {
     clattn_context *context;
@@ -1043,7 +1043,7 @@ START_TEST(one_line_call) {
 }
 END_TEST
 
-/* ---- memory that is not there -------------------------------------------------------------------------------------- */
+/* ---- memory that is not there ------------------------------------------------------------------------------------- */
 
 /* A workspace of 2^50 bytes: more than the address space. */
 START_TEST(out_of_memory) {
@@ -1065,7 +1065,7 @@ START_TEST(out_of_memory) {
 }
 END_TEST
 
-/* ---- backends that fail -------------------------------------------------------------------------------------------- */
+/* ---- backends that fail ------------------------------------------------------------------------------------------- */
 
 static clattn_status fake_status;
 static const clattn__row *fake_refused; /* prepare fails for it; for every row when it is not in the table */

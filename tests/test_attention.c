@@ -9,7 +9,7 @@
 
 #include "attention_problem.h"
 
-/* ---- shapes -------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ------------------------------------------------------------------------------------------------------- */
 
 #define TOP_LEFT .causal = 1, .align = CLATTN_ALIGN_TOP_LEFT
 #define BOTTOM_RIGHT .causal = 1, .align = CLATTN_ALIGN_BOTTOM_RIGHT
@@ -129,7 +129,7 @@ static void make_cases(void) {
     add_tiles("TILE_N", true);
 }
 
-/* ---- every row ----------------------------------------------------------------------------------------------------- */
+/* ---- every row ---------------------------------------------------------------------------------------------------- */
 
 static void check_outputs(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
     attention_results r = attention_run(context, p, LAYOUT_BHLD, algorithm, attention_outputs(p, algorithm));
@@ -145,7 +145,7 @@ START_TEST(every_shape_on_every_row) {
 }
 END_TEST
 
-/* ---- optional outputs ---------------------------------------------------------------------------------------------- */
+/* ---- optional outputs --------------------------------------------------------------------------------------------- */
 
 static const attention_case mixed_cases[] = {
     {"full, groups", 2, 4, 2, 29, 70, 40, 24},
@@ -158,8 +158,8 @@ static void check_subsets(clattn_context *context, const attention_problem *p, c
     for (int want = 0; want <= attention_outputs(p, algorithm); want++) {
         attention_results r = attention_run(context, p, LAYOUT_BHLD, algorithm, want);
         attention_assert_close(&r, p, where);
-        assert_same_values(r.data[CLATTN_TENSOR_OUT], plain.data[CLATTN_TENSOR_OUT], attention_count(p, CLATTN_TENSOR_OUT), where,
-                           "out, when other outputs are asked for,");
+        assert_same_values(r.data[CLATTN_TENSOR_OUT], plain.data[CLATTN_TENSOR_OUT], attention_count(p, CLATTN_TENSOR_OUT),
+                           where, "out, when other outputs are asked for,");
         attention_results_free(&r);
     }
     attention_results_free(&plain);
@@ -173,7 +173,7 @@ START_TEST(optional_outputs) {
 }
 END_TEST
 
-/* ---- layouts ------------------------------------------------------------------------------------------------------- */
+/* ---- layouts ------------------------------------------------------------------------------------------------------ */
 
 static void check_layouts(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
     const int want = attention_outputs(p, algorithm);
@@ -221,7 +221,8 @@ static float *run_views(clattn_context *context, const attention_problem *p, cla
 static const clattn_tensor_id qkv[] = {CLATTN_TENSOR_Q, CLATTN_TENSOR_K, CLATTN_TENSOR_V};
 
 /* q, k and v as slices of one (batch, len, 3 * heads * dim) product. */
-static void check_packed_qkv(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
+static void check_packed_qkv(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm,
+                             const char *where) {
     const attention_case *c = &p->c;
     const clattn_tensor whole = clattn_tensor_blhd(CLATTN_F32, c->batch, 3 * c->heads_q, c->len_q, c->head_dim);
     clattn_tensor slice = whole;
@@ -251,12 +252,14 @@ START_TEST(packed_qkv) {
 END_TEST
 
 /* One key and value head in memory, which every batch and head sees through strides of 0. */
-static void check_broadcast(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
+static void check_broadcast(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm,
+                            const char *where) {
     const attention_case *c = &p->c;
     const clattn_tensor k = layout_broadcast(c->batch, c->heads_kv, c->len_kv, c->head_dim);
     const clattn_tensor v = layout_broadcast(c->batch, c->heads_kv, c->len_kv, c->value_dim);
     guarded queries = guarded_values(p->desc.q, p->data[CLATTN_TENSOR_Q], false);
-    guarded keys = guarded_values(k, p->data[CLATTN_TENSOR_K], false), values = guarded_values(v, p->data[CLATTN_TENSOR_V], false);
+    guarded keys = guarded_values(k, p->data[CLATTN_TENSOR_K], false),
+            values = guarded_values(v, p->data[CLATTN_TENSOR_V], false);
     float *const data[3] = {queries.data, keys.data, values.data};
     float *result = run_views(context, p, algorithm, (clattn_tensor[]){p->desc.q, k, v}, data);
     attention_assert_out(result, p, where);
@@ -303,7 +306,7 @@ START_TEST(strides_of_single_dimensions_are_ignored) {
 }
 END_TEST
 
-/* ---- special values ------------------------------------------------------------------------------------------------ */
+/* ---- special values ----------------------------------------------------------------------------------------------- */
 
 static const attention_case special_case = {"special values", 2, 4, 2, 60, 90, 24, 24, TOP_LEFT};
 
@@ -318,8 +321,10 @@ START_TEST(masked_nan_never_arrives) {
     for (int64_t head = 0; head < c->batch * c->heads_kv; head++) {
         for (int64_t j = c->len_q; j < c->len_kv; j++) {
             float poison = j % 3 == 0 ? NAN : j % 3 == 1 ? INFINITY : -INFINITY;
-            for (int64_t d = 0; d < c->head_dim; d++) p.data[CLATTN_TENSOR_K][(head * c->len_kv + j) * c->head_dim + d] = poison;
-            for (int64_t d = 0; d < c->value_dim; d++) p.data[CLATTN_TENSOR_V][(head * c->len_kv + j) * c->value_dim + d] = poison;
+            for (int64_t d = 0; d < c->head_dim; d++)
+                p.data[CLATTN_TENSOR_K][(head * c->len_kv + j) * c->head_dim + d] = poison;
+            for (int64_t d = 0; d < c->value_dim; d++)
+                p.data[CLATTN_TENSOR_V][(head * c->len_kv + j) * c->value_dim + d] = poison;
         }
     }
     attention_problem_solve(&p);
@@ -353,7 +358,8 @@ START_TEST(scores_of_minus_infinity) {
     rng r = rng_make(3200);
     attention_problem p = attention_problem_make(&special_case, &r);
     const attention_case *c = &p.c;
-    for (int64_t row = 0; row < c->batch * c->heads_q * c->len_q; row++) p.data[CLATTN_TENSOR_Q][row * c->head_dim] = fabs(p.data[CLATTN_TENSOR_Q][row * c->head_dim]);
+    for (int64_t row = 0; row < c->batch * c->heads_q * c->len_q; row++)
+        p.data[CLATTN_TENSOR_Q][row * c->head_dim] = fabs(p.data[CLATTN_TENSOR_Q][row * c->head_dim]);
     for (int64_t n = 0; n < c->batch * c->heads_kv * c->len_kv; n++) {
         if (n % c->len_kv < 40 || n % 3 == 0) p.data[CLATTN_TENSOR_K][n * c->head_dim] = -INFINITY;
     }
@@ -365,7 +371,7 @@ START_TEST(scores_of_minus_infinity) {
 }
 END_TEST
 
-/* ---- promises ------------------------------------------------------------------------------------------------------ */
+/* ---- promises ----------------------------------------------------------------------------------------------------- */
 
 static void check_repeat(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
     const int want = attention_outputs(p, algorithm);
@@ -451,7 +457,8 @@ static void check_future(clattn_context *context, const attention_problem *p, cl
         assert_same_values(out, out_before, (t + 1) * c->value_dim, what, "out");
         assert_same_values(after.data[CLATTN_TENSOR_LSE], before.data[CLATTN_TENSOR_LSE], t + 1, what, "lse");
         for (int64_t i = t + 1; i < c->len_q; i++) {
-            if (memcmp(out + i * c->value_dim, out_before + i * c->value_dim, (size_t)c->value_dim * sizeof *out) != 0) continue;
+            if (memcmp(out + i * c->value_dim, out_before + i * c->value_dim, (size_t)c->value_dim * sizeof *out) != 0)
+                continue;
             ck_abort_msg("%s, key %lld changed and row %lld did not", where, (long long)(t + 1), (long long)i);
         }
         attention_results_free(&after);
@@ -470,7 +477,7 @@ START_TEST(no_row_sees_the_future) {
 }
 END_TEST
 
-/* ---- the oracle ---------------------------------------------------------------------------------------------------- */
+/* ---- the oracle --------------------------------------------------------------------------------------------------- */
 
 /* Two keys with scores ln 3 and 0: weights 3/4 and 1/4, by hand. */
 START_TEST(known_values) {
@@ -495,7 +502,8 @@ START_TEST(oracle_and_naive_agree) {
     for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
         if (!p.expected[id].oracle) continue;
         verdict v = judge_values(p.expected[id].naive, &p.expected[id]);
-        ck_assert_msg(v.ok && v.error < limit, "%s, %s: %g %s", cases[_i].name, clattn_tensor_name((clattn_tensor_id)id), v.error, v.text);
+        ck_assert_msg(v.ok && v.error < limit, "%s, %s: %g %s", cases[_i].name, clattn_tensor_name((clattn_tensor_id)id),
+                      v.error, v.text);
     }
     attention_problem_free(&p);
 }

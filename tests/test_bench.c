@@ -18,7 +18,7 @@
 #include "../bench/verdict.h"
 #include "../bench/verify.h"
 
-/* ---- statistics ---------------------------------------------------------------------------------------------------- */
+/* ---- statistics --------------------------------------------------------------------------------------------------- */
 
 START_TEST(quantiles_are_interpolated) {
     double values[] = {5, 1, 4, 2, 3};
@@ -50,7 +50,7 @@ START_TEST(medians_within_two_percent_are_warm) {
 }
 END_TEST
 
-/* ---- sampling ------------------------------------------------------------------------------------------------------ */
+/* ---- sampling ----------------------------------------------------------------------------------------------------- */
 
 /* A candidate whose n-th run takes what a script says; runs of all candidates are logged. */
 typedef struct script {
@@ -145,7 +145,7 @@ START_TEST(a_run_that_fails_ends_the_sampling) {
 }
 END_TEST
 
-/* ---- verdict ------------------------------------------------------------------------------------------------------- */
+/* ---- verdict ------------------------------------------------------------------------------------------------------ */
 
 static bench_contrast make_contrast(size_t count, const double *attention_ms, const double *recurrence_ms, double noise) {
     bench_contrast contrast = {.title = "Core", .attention = "Attention", .recurrence = "The loop", .count = count};
@@ -260,7 +260,7 @@ START_TEST(more_units_are_foretold_from_what_they_gave) {
 }
 END_TEST
 
-/* ---- compare ------------------------------------------------------------------------------------------------------- */
+/* ---- compare ------------------------------------------------------------------------------------------------------ */
 
 static bench_record *add_record(bench_records *records, const char *path, int64_t length, double ms, double noise) {
     bench_record *record = bench_records_add(records);
@@ -319,7 +319,7 @@ START_TEST(drift_is_that_of_the_limits) {
 }
 END_TEST
 
-/* ---- records ------------------------------------------------------------------------------------------------------- */
+/* ---- records ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(keys_tell_what_is_measured) {
     bench_records records = {0};
@@ -421,7 +421,7 @@ START_TEST(ratios_are_of_one_group) {
 }
 END_TEST
 
-/* ---- verification -------------------------------------------------------------------------------------------------- */
+/* ---- verification ------------------------------------------------------------------------------------------------- */
 
 START_TEST(rows_agree_or_not) {
     const float expected[] = {1, -2, 0.5f}, near[] = {1.00001f, -2, 0.5f}, off[] = {1, -2, 0.6f}, broken[] = {1, NAN, 0.5f};
@@ -510,7 +510,7 @@ START_TEST(a_loop_alone_is_a_recurrence_without_inputs) {
 }
 END_TEST
 
-/* ---- options ------------------------------------------------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------------------------------------------------ */
 
 static int parse(int argc, char **argv) {
     bench_args args;

@@ -12,7 +12,7 @@
 
 static const char *machine; /* the argument */
 
-/* ---- questions ----------------------------------------------------------------------------------------------------- */
+/* ---- questions ---------------------------------------------------------------------------------------------------- */
 
 static clattn_device_info list[64] = {CLATTN_DEVICE_INFO_INIT};
 static size_t count;
@@ -90,7 +90,7 @@ static void assert_not_here(const char *text, const char *words) {
     clattn_context_destroy(o.context);
 }
 
-/* ---- on every machine ---------------------------------------------------------------------------------------------- */
+/* ---- on every machine --------------------------------------------------------------------------------------------- */
 
 START_TEST(native_and_reference_are_always_there) {
     read_list();
@@ -151,7 +151,7 @@ START_TEST(environment_chooses) {
 }
 END_TEST
 
-/* ---- machines ------------------------------------------------------------------------------------------------------ */
+/* ---- machines ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(without_drivers) {
     read_list();
@@ -243,7 +243,7 @@ START_TEST(as_it_is) {
 }
 END_TEST
 
-/* ---- choice of the machine ----------------------------------------------------------------------------------------- */
+/* ---- choice of the machine ---------------------------------------------------------------------------------------- */
 
 int main(int argc, char **argv) {
     const struct {

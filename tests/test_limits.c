@@ -17,7 +17,7 @@ static void check_outputs(clattn_context *context, const attention_problem *p, c
     attention_results_free(&r);
 }
 
-/* ---- counts ------------------------------------------------------------------------------------------------------------- */
+/* ---- counts ------------------------------------------------------------------------------------------------------- */
 
 static const attention_case large_cases[] = {
     {"70000 members", 70000, 1, 1, 1, 2, 3, 2},
@@ -52,7 +52,7 @@ START_TEST(softmax_over_100003_keys) {
 }
 END_TEST
 
-/* ---- strides past 31 and 32 bits -------------------------------------------------------------------------------------------- */
+/* ---- strides past 31 and 32 bits ---------------------------------------------------------------------------------- */
 
 static const int64_t far_strides[] = {((int64_t)1 << 31) + 8, ((int64_t)1 << 32) + 8};
 
@@ -65,8 +65,8 @@ static void *sparse(size_t bytes) {
 /* One tensor of the problem with its members far apart, in memory that has holes. */
 static void check_far_tensor(clattn_context *context, const attention_problem *p, clattn_tensor_id far_id, int64_t stride,
                              clattn_algorithm algorithm) {
-    static const clattn_tensor_id ids[] = {CLATTN_TENSOR_Q, CLATTN_TENSOR_K, CLATTN_TENSOR_V, CLATTN_TENSOR_MASK, CLATTN_TENSOR_BIAS,
-                                           CLATTN_TENSOR_OUT};
+    static const clattn_tensor_id ids[] = {CLATTN_TENSOR_Q,    CLATTN_TENSOR_K,    CLATTN_TENSOR_V,
+                                           CLATTN_TENSOR_MASK, CLATTN_TENSOR_BIAS, CLATTN_TENSOR_OUT};
     clattn_attention_desc desc = attention_desc(p, LAYOUT_BHLD, 0);
     clattn_arg args[COUNT(ids)];
     clattn_tensor *const far_tensor = attention_tensor(&desc, far_id);
@@ -98,8 +98,8 @@ static void check_far_tensor(clattn_context *context, const attention_problem *p
 }
 
 START_TEST(members_far_apart) {
-    static const clattn_tensor_id ids[] = {CLATTN_TENSOR_Q, CLATTN_TENSOR_K, CLATTN_TENSOR_V, CLATTN_TENSOR_MASK, CLATTN_TENSOR_BIAS,
-                                           CLATTN_TENSOR_OUT};
+    static const clattn_tensor_id ids[] = {CLATTN_TENSOR_Q,    CLATTN_TENSOR_K,    CLATTN_TENSOR_V,
+                                           CLATTN_TENSOR_MASK, CLATTN_TENSOR_BIAS, CLATTN_TENSOR_OUT};
     static const attention_case c = {"far apart", 2, 2, 1, 5, 300, 8, 8, .mask = {.given = true, .per_cent = 20},
                                      .bias = {.given = true, .per_cent = 20}};
     rng r = rng_make(200);
@@ -137,17 +137,18 @@ START_TEST(products_past_any_index) {
         desc.q = desc.out = clattn_tensor_bhld(CLATTN_F32, shapes[n].batch, shapes[n].heads, shapes[n].len_q, shapes[n].dim);
         desc.k = desc.v = clattn_tensor_bhld(CLATTN_F32, shapes[n].batch, shapes[n].heads, shapes[n].len_kv, shapes[n].dim);
         for (size_t d = 0; d < test_device_count(); d++) {
-            if (test_context(d)) assert_status(test_context(d), clattn_supports_attention(test_context(d), &desc, NULL), shapes[n].status);
+            if (test_context(d))
+                assert_status(test_context(d), clattn_supports_attention(test_context(d), &desc, NULL), shapes[n].status);
         }
     }
 }
 END_TEST
 
-/* ---- integers ------------------------------------------------------------------------------------------------------------------ */
+/* ---- integers ----------------------------------------------------------------------------------------------------- */
 
 static const attention_case lengths_case = {"lengths", 3, 2, 2, 4, 20, 8, 8, .lengths = true};
 static const attention_case wide_case = {"wide lengths", 3, 2, 2, 4, 20, 8, 8, .lengths = true, .wide = true};
-static const attention_case cache_case_ = {"cache", 3, 2, 2, 4, 4, 8, 8, .cache = CACHE_IN_PLACE, .past = 20};
+static const attention_case in_place_case = {"cache", 3, 2, 2, 4, 4, 8, 8, .cache = CACHE_IN_PLACE, .past = 20};
 static const attention_case ragged_case = {"ragged", 3, 2, 2, 9, 20, 8, 8, .ragged = true};
 
 static const struct {
@@ -161,8 +162,8 @@ static const struct {
     {&lengths_case, CLATTN_TENSOR_KV_LENGTHS, 0, INT32_MIN, 0},
     {&wide_case, CLATTN_TENSOR_KV_LENGTHS, 0, 4294967296.0 + 3, 0}, /* 3, as i32 */
     {&wide_case, CLATTN_TENSOR_KV_LENGTHS, 2, -9e18, 0},
-    {&cache_case_, CLATTN_TENSOR_PAST_LENGTHS, 1, -1, 0},
-    {&cache_case_, CLATTN_TENSOR_PAST_LENGTHS, 1, 21, 0},
+    {&in_place_case, CLATTN_TENSOR_PAST_LENGTHS, 1, -1, 0},
+    {&in_place_case, CLATTN_TENSOR_PAST_LENGTHS, 1, 21, 0},
     {&ragged_case, CLATTN_TENSOR_Q_OFFSETS, 0, 1, 0},
     {&ragged_case, CLATTN_TENSOR_Q_OFFSETS, 1, 1, 1},
     {&ragged_case, CLATTN_TENSOR_KV_OFFSETS, 1, -1, 0},
@@ -188,7 +189,7 @@ START_TEST(integers_out_of_range) {
 }
 END_TEST
 
-/* ---- lives --------------------------------------------------------------------------------------------------------------------- */
+/* ---- lives -------------------------------------------------------------------------------------------------------- */
 
 /* Bytes that the process has in memory. */
 static size_t resident(void) {

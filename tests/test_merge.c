@@ -9,7 +9,7 @@
 
 #include "attention_problem.h"
 
-/* ---- the operator ------------------------------------------------------------------------------------------------------- */
+/* ---- the operator ------------------------------------------------------------------------------------------------- */
 
 typedef struct merge_case {
     const char *name;
@@ -18,6 +18,7 @@ typedef struct merge_case {
     bool sinks, by_member, lse;
 } merge_case;
 
+/* clang-format off */
 static const merge_case cases[] = {
     {"one part",                  1, 2, 3, 17,  8, CLATTN_F32, CLATTN_F32, .lse = true},
     {"two parts",                 2, 2, 3, 17,  8, CLATTN_F32, CLATTN_F32, .lse = true},
@@ -38,6 +39,7 @@ static const merge_case cases[] = {
     {"f32 to bf16",               3, 2, 3, 17, 24, CLATTN_F32, CLATTN_BF16, .lse = true},
     {"bf16 to f32",               3, 2, 3, 17, 24, CLATTN_BF16, CLATTN_F32, .lse = true},
 };
+/* clang-format on */
 
 typedef struct merge_problem {
     merge_case c;
@@ -146,7 +148,8 @@ static void merge_free(merge_problem *p) {
     for (size_t n = 0; n < COUNT(arrays); n++) free(arrays[n]);
 }
 
-static void run_merge(clattn_context *context, const merge_problem *p, layout l, const char *where, double **out, double **lse) {
+static void run_merge(clattn_context *context, const merge_problem *p, layout l, const char *where, double **out,
+                      double **lse) {
     clattn_merge_desc desc = p->desc;
     clattn_tensor *const views[] = {&desc.out_parts, &desc.lse_parts, &desc.sinks, &desc.out, &desc.lse};
     for (size_t n = 0; n < COUNT(views); n++) {
@@ -197,8 +200,9 @@ START_TEST(random_parts_on_every_row) {
 }
 END_TEST
 
-/* ---- attention in parts --------------------------------------------------------------------------------------------------- */
+/* ---- attention in parts ------------------------------------------------------------------------------------------- */
 
+/* clang-format off */
 #define CAUSAL .causal = 1, .align = CLATTN_ALIGN_BOTTOM_RIGHT
 static const attention_case whole_cases[] = {
     {"plain",     2, 4, 2, 23, 150, 24, 16},
@@ -212,6 +216,7 @@ static const attention_case whole_cases[] = {
 
 /* Uneven, some empty. */
 static const int64_t cuts[][9] = {{2, 0, 11, 150}, {3, 0, 100, 101, 150}, {7, 0, 0, 1, 40, 64, 64, 149, 150}};
+/* clang-format on */
 
 /* Columns first to end of (rows, columns) numbers, newly allocated. */
 static double *columns_of(const double *data, int64_t count, int64_t columns, int64_t first, int64_t end) {
@@ -225,7 +230,8 @@ static double *columns_of(const double *data, int64_t count, int64_t columns, in
 
 /* The keys first to end alone: positions stay what they are, sinks wait for the merge. */
 static attention_problem part_of(const attention_problem *p, int64_t first, int64_t end) {
-    static const clattn_tensor_id by_key[] = {CLATTN_TENSOR_K, CLATTN_TENSOR_V}, by_pair[] = {CLATTN_TENSOR_MASK, CLATTN_TENSOR_BIAS};
+    static const clattn_tensor_id by_key[] = {CLATTN_TENSOR_K, CLATTN_TENSOR_V},
+                                  by_pair[] = {CLATTN_TENSOR_MASK, CLATTN_TENSOR_BIAS};
     attention_problem part = *p;
     for (size_t n = 0; n < 2; n++) {
         clattn_tensor *t = attention_tensor(&part.desc, by_key[n]);
@@ -257,8 +263,8 @@ static void part_free(attention_problem *part) {
 
 static void check_cut(clattn_context *context, const attention_problem *p, const int64_t *cut, const char *where) {
     const int64_t rows = attention_count(p, CLATTN_TENSOR_LSE), dim = p->c.value_dim;
-    merge_problem merge = {.c = {"parts of attention", cut[0], p->c.batch, p->c.heads_q, p->c.len_q, dim, CLATTN_F32, CLATTN_F32,
-                                 p->c.sinks, p->c.by_member, true}};
+    merge_problem merge = {.c = {"parts of attention", cut[0], p->c.batch, p->c.heads_q, p->c.len_q, dim, CLATTN_F32,
+                                 CLATTN_F32, p->c.sinks, p->c.by_member, true}};
     merge.desc = describe(&merge.c);
     merge.sinks = p->data[CLATTN_TENSOR_SINKS];
     merge.out_parts = test_alloc((size_t)(cut[0] * rows * dim), sizeof(double));

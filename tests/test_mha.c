@@ -51,7 +51,7 @@ typedef struct mha_problem {
     float *naive_out, *naive_weights;
 } mha_problem;
 
-/* ---- the oracle ---------------------------------------------------------------------------------------------------- */
+/* ---- the oracle --------------------------------------------------------------------------------------------------- */
 
 static int64_t merged_columns(const mha_case *c) { return c->heads_q * c->value_dim; }
 static int64_t out_columns(const mha_case *c) { return c->parts & W_O ? c->d_out : merged_columns(c); }
@@ -132,7 +132,7 @@ static void solve_magnitude(mha_problem *p) {
     free(merged);
 }
 
-/* ---- the naive computation ----------------------------------------------------------------------------------------- */
+/* ---- the naive computation ---------------------------------------------------------------------------------------- */
 
 /* (batch, heads, len, dim) to (batch, len, heads * dim) */
 static void merge_heads(const float *heads, int64_t batch, int64_t count, int64_t len, int64_t dim, float *merged) {
@@ -196,7 +196,7 @@ static void solve_naive(mha_problem *p) {
     for (size_t n = 0; n < COUNT(arrays); n++) free(arrays[n]);
 }
 
-/* ---- the problem --------------------------------------------------------------------------------------------------- */
+/* ---- the problem -------------------------------------------------------------------------------------------------- */
 
 /* A weight that keeps the size of what it multiplies. */
 static float *make_weight(rng *r, int64_t depth, int64_t columns) {
@@ -236,7 +236,7 @@ static void problem_free(mha_problem *p) {
     for (size_t n = 0; n < COUNT(arrays); n++) free(arrays[n]);
 }
 
-/* ---- running it ---------------------------------------------------------------------------------------------------- */
+/* ---- running it --------------------------------------------------------------------------------------------------- */
 
 typedef struct mha_results {
     float *out, *weights;
@@ -304,7 +304,7 @@ static void assert_results(const mha_problem *p, const mha_results *r, const cha
     if (r->weights) assert_close(r->weights, &weights, "%s, %s, weights", where, c->name);
 }
 
-/* ---- tests --------------------------------------------------------------------------------------------------------- */
+/* ---- tests -------------------------------------------------------------------------------------------------------- */
 
 enum {
     FUSED = ROLE_BIT(ATTENTION),

@@ -33,8 +33,8 @@ static const char *const mutation_names[] = {
 enum { TILE = 16 };
 
 /* Online softmax over tiles of keys, as the fused kernels do it, in fp32. */
-static double attend_row(const attention_problem *p, mutation m, const double *q, const double *k, const double *v, int64_t live,
-                        double *out) {
+static double attend_row(const attention_problem *p, mutation m, const double *q, const double *k, const double *v,
+                         int64_t live, double *out) {
     const attention_case *c = &p->c;
     const float base = 1 / sqrtf((float)c->head_dim), scale = m == SCALE_TWICE ? base * base : base;
     float row_max = m == NO_MAXIMUM ? 0 : -INFINITY, row_sum = 0;
@@ -56,7 +56,8 @@ static double attend_row(const attention_problem *p, mutation m, const double *q
         for (int64_t j = first; j < end; j++) {
             const float weight = expf(score[j - first] - row_max);
             row_sum += weight;
-            for (int64_t d = 0; d < c->value_dim; d++) out[d] = (float)(out[d] + (double)(weight * (float)v[j * c->value_dim + d]));
+            for (int64_t d = 0; d < c->value_dim; d++)
+                out[d] = (float)(out[d] + (double)(weight * (float)v[j * c->value_dim + d]));
         }
     }
     for (int64_t d = 0; d < c->value_dim && m != NO_DIVISION; d++) out[d] = row_sum == 0 ? 0 : (float)(out[d] / row_sum);
@@ -81,7 +82,8 @@ static attention_results mutant(const attention_problem *p, mutation m) {
         const double *k = p->data[CLATTN_TENSOR_K] + (b * c->heads_kv + g) * c->len_kv * c->head_dim;
         const double *v = p->data[CLATTN_TENSOR_V] + (b * c->heads_kv + g) * c->len_kv * c->value_dim;
         if (m == LAST_ROW_DROPPED && i == c->len_q - 1) continue;
-        lse[row] = attend_row(p, m, p->data[CLATTN_TENSOR_Q] + row * c->head_dim, k, v, count_live(c, m, i), out + row * c->value_dim);
+        lse[row] =
+            attend_row(p, m, p->data[CLATTN_TENSOR_Q] + row * c->head_dim, k, v, count_live(c, m, i), out + row * c->value_dim);
         for (int64_t d = 0; d < c->value_dim && m == NAN_HIDDEN; d++) {
             if (isnan(out[row * c->value_dim + d])) out[row * c->value_dim + d] = 0;
         }
@@ -121,7 +123,7 @@ START_TEST(a_mistake_is_found) {
 }
 END_TEST
 
-/* ---- options ------------------------------------------------------------------------------------------------------------
+/* ---- options ---------------------------------------------------------------------------------------------------------
  * A mistake in an option is attention with another one: computed without a mistake, it must fail. */
 
 #define BASE "options", 2, 8, 2, 20, 60, 16, 16
@@ -159,7 +161,8 @@ static void fill_up(attention_problem *p, clattn_tensor_id id, double value) {
     clattn_tensor *t = attention_tensor(&p->desc, id);
     const int64_t columns = t->size[3], rows = attention_count(p, id) / columns;
     double *full = test_alloc((size_t)(rows * p->keys), sizeof *full);
-    for (int64_t n = 0; n < rows * p->keys; n++) full[n] = n % p->keys < columns ? p->data[id][n / p->keys * columns + n % p->keys] : value;
+    for (int64_t n = 0; n < rows * p->keys; n++)
+        full[n] = n % p->keys < columns ? p->data[id][n / p->keys * columns + n % p->keys] : value;
     free(p->data[id]);
     p->data[id] = full;
     *t = clattn_tensor_bhld(t->dtype, t->size[0], t->size[1], t->size[2], p->keys);
@@ -186,7 +189,9 @@ static void mask_of_the_next_head(attention_problem *p) {
     double *mask = p->data[CLATTN_TENSOR_MASK];
     memmove(mask, mask + each, (size_t)(attention_count(p, CLATTN_TENSOR_MASK) - each) * sizeof *mask);
 }
-static void other_pairs(attention_problem *p) { p->desc.rotary = p->desc.rotary == CLATTN_ROTARY_HALF ? CLATTN_ROTARY_INTERLEAVED : CLATTN_ROTARY_HALF; }
+static void other_pairs(attention_problem *p) {
+    p->desc.rotary = p->desc.rotary == CLATTN_ROTARY_HALF ? CLATTN_ROTARY_INTERLEAVED : CLATTN_ROTARY_HALF;
+}
 static void turned_back(attention_problem *p) { change(p, CLATTN_TENSOR_ROTARY_SIN, -1, 0); }
 static void no_rotary(attention_problem *p) { p->desc.rotary = CLATTN_ROTARY_NONE; }
 static void past_forgotten(attention_problem *p) { change(p, CLATTN_TENSOR_PAST_LENGTHS, 0, 0); }
@@ -197,6 +202,7 @@ static void members_swapped(attention_problem *p) {
     offsets[1] = offsets[2] - offsets[1];
 }
 
+/* clang-format off */
 static const struct {
     const char *name;
     attention_case c;
@@ -244,6 +250,7 @@ static const struct {
     {"bf16: a bias twice", {BIASED, .dtype = CLATTN_BF16}, bias_doubled},
     {"f64: a softcap of 1 % more", {BASE, .dtype = CLATTN_F64, .softcap = 3}, other_softcap},
 };
+/* clang-format on */
 
 static void draw_lengths_that_matter(attention_problem *p) {
     static const clattn_tensor_id ids[] = {CLATTN_TENSOR_KV_LENGTHS, CLATTN_TENSOR_PAST_LENGTHS};

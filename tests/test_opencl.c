@@ -12,7 +12,7 @@
 
 enum { SKIPPED = 77 };
 
-/* ---- the caller's objects ------------------------------------------------------------------------------------------ */
+/* ---- the caller's objects ----------------------------------------------------------------------------------------- */
 
 static cl_device_id device, second_device; /* the second only where the platform has one */
 
@@ -119,7 +119,7 @@ static void buffer_free(buffer *b) {
     free(b->before);
 }
 
-/* ---- a problem in buffers ------------------------------------------------------------------------------------------ */
+/* ---- a problem in buffers ----------------------------------------------------------------------------------------- */
 
 static const attention_case plain_case = {"plain", 2, 4, 2, 37, 53, 24, 24, .causal = 1};
 
@@ -181,7 +181,7 @@ static cl_int event_status(cl_event event) {
     return status;
 }
 
-/* ---- runs ---------------------------------------------------------------------------------------------------------- */
+/* ---- runs --------------------------------------------------------------------------------------------------------- */
 
 static const cl_command_queue_properties orders[] = {0, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE};
 static const clattn_algorithm algorithms[] = {CLATTN_ALGORITHM_FUSED, CLATTN_ALGORITHM_STAGED};
@@ -394,7 +394,7 @@ START_TEST(chain_of_launches) {
 }
 END_TEST
 
-/* ---- contexts ------------------------------------------------------------------------------------------------------ */
+/* ---- contexts ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(context_is_retained_and_given_back) {
     cl_context cl = make_cl_context();
@@ -436,7 +436,7 @@ START_TEST(contexts_that_cannot_be) {
 }
 END_TEST
 
-/* ---- runs that cannot be ------------------------------------------------------------------------------------------- */
+/* ---- runs that cannot be ------------------------------------------------------------------------------------------ */
 
 static void assert_refused(const caller *c, const job *j, cl_command_queue queue, const clattn_cl_arg *args, size_t count,
                            clattn_status status, const char *words) {

@@ -1,5 +1,5 @@
-/* Attention's options: the faults that attention libraries keep having, each as cases with a name, on every device, by every algorithm
- * and kernel row.
+/* Attention's options: the faults that attention libraries keep having, each as cases with a name, on every device, by every
+ * algorithm and kernel row.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +28,7 @@
 
 static double *data_of(attention_problem *p, clattn_tensor_id id) { return p->data[id]; }
 
-/* ---- what is done to drawn inputs ---------------------------------------------------------------------------------------- */
+/* ---- what is done to drawn inputs --------------------------------------------------------------------------------- */
 
 /* Keys of the first tiles are masked for all queries, and live for the very first one alone. */
 static void mask_first_tiles(attention_problem *p) {
@@ -52,7 +52,8 @@ static void mask_all(attention_problem *p) {
 static void least_everywhere(attention_problem *p) {
     double *bias = data_of(p, CLATTN_TENSOR_BIAS);
     const double least = p->desc.options.bias.dtype == CLATTN_F16 ? -65504 : -FLT_MAX;
-    for (int64_t n = 0; n < attention_count(p, CLATTN_TENSOR_BIAS); n++) bias[n] = clattn__round(p->desc.options.bias.dtype, least);
+    for (int64_t n = 0; n < attention_count(p, CLATTN_TENSOR_BIAS); n++)
+        bias[n] = clattn__round(p->desc.options.bias.dtype, least);
 }
 
 static void bias_very_negative(attention_problem *p) {
@@ -87,13 +88,14 @@ static void nobody_has_keys(attention_problem *p) {
     memset(data_of(p, CLATTN_TENSOR_KV_LENGTHS), 0, (size_t)p->c.batch * sizeof(double));
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ---------------------------------------------------------------------------------------------------- */
 
 typedef struct option_case {
     attention_case c;
     void (*edit)(attention_problem *);
 } option_case;
 
+/* clang-format off */
 static const option_case cases[] = {
     /*                                     batch, heads_q, heads_kv, len_q, len_kv, head_dim, value_dim */
     /* 1: rows without a live key, tiles without one, least masks */
@@ -268,6 +270,7 @@ static const option_case cases[] = {
     {{"rotary, f16",                           2, 4, 2,  21,  21, 24, 24, F16, CAUSAL, PAST(0), .rotary = CLATTN_ROTARY_HALF, .pairs = 12, .cache = CACHE_PAST, .past = 40}},
     {{"rotary, f64",                           2, 4, 2,  21,  21, 24, 24, F64, .rotary = CLATTN_ROTARY_HALF, .pairs = 12}},
 };
+/* clang-format on */
 
 static attention_problem make(const option_case *o, uint64_t stream) {
     rng r = rng_make(stream);
@@ -298,14 +301,14 @@ START_TEST(oracle_and_naive_agree) {
     for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
         if (!p.expected[id].oracle) continue;
         const verdict v = judge_values(p.expected[id].naive, &p.expected[id]);
-        ck_assert_msg(v.ok && (v.error < limit || p.c.amplitude > 1), "%s, %s: %g %s", p.c.name, clattn_tensor_name((clattn_tensor_id)id),
-                      v.error, v.text);
+        ck_assert_msg(v.ok && (v.error < limit || p.c.amplitude > 1), "%s, %s: %g %s", p.c.name,
+                      clattn_tensor_name((clattn_tensor_id)id), v.error, v.text);
     }
     attention_problem_free(&p);
 }
 END_TEST
 
-/* ---- alignments and windows ------------------------------------------------------------------------------------------------ */
+/* ---- alignments and windows --------------------------------------------------------------------------------------- */
 
 /* Window bounds of nothing, of one, about the length, and none: with every alignment, for three shapes. */
 static attention_case window_case(int n) {
@@ -336,10 +339,11 @@ START_TEST(windows_and_alignments) {
 }
 END_TEST
 
-/* ---- broadcasts --------------------------------------------------------------------------------------------------------------- */
+/* ---- broadcasts --------------------------------------------------------------------------------------------------- */
 
 /* Dimensions of size 1 and strides of 0 are the same mask, and the same bias. */
-static void check_broadcasts(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
+static void check_broadcasts(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm,
+                             const char *where) {
     (void)algorithm;
     attention_results by_ones = attention_run(context, p, LAYOUT_BHLD, CLATTN_ALGORITHM_FUSED, WANT_LSE);
     attention_assert_close(&by_ones, p, where);
@@ -361,8 +365,9 @@ START_TEST(masks_of_every_shape) {
 }
 END_TEST
 
-/* ---- promises ------------------------------------------------------------------------------------------------------------------- */
+/* ---- promises ----------------------------------------------------------------------------------------------------- */
 
+/* clang-format off */
 static const attention_case promise_cases[] = {
     {"everything", 3, 4, 2, 29, 140, 24, 16, CAUSAL, BOTTOM_RIGHT, WINDOW(100, 0), .softcap = 3, STANDARD, .sinks = true,
      MASK(.per_cent = 20), BIAS(.per_cent = 10), .lengths = true, .poison = true},
@@ -375,6 +380,7 @@ static const attention_case promise_cases[] = {
     {"ragged", 5, 4, 2, 60, 140, 24, 16, .ragged = true, CAUSAL, BOTTOM_RIGHT, STANDARD, .sinks = true, .poison = true},
     {"f16", 3, 4, 2, 29, 140, 24, 16, F16, BIAS(.narrow = true), .lengths = true, .poison = true},
 };
+/* clang-format on */
 
 /* Every layout, twice: bitwise the packed one. */
 static void check_layouts(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
@@ -436,10 +442,12 @@ static double *member_rows(const double *data, const clattn_tensor *t, const dou
     return own;
 }
 
-static void check_ragged_members(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
+static void check_ragged_members(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm,
+                                 const char *where) {
     attention_results whole = attention_run(context, p, LAYOUT_BHLD, algorithm, WANT_LSE);
     const double *q_offsets = p->data[CLATTN_TENSOR_Q_OFFSETS], *kv_offsets = p->data[CLATTN_TENSOR_KV_OFFSETS];
-    static const clattn_tensor_id ids[] = {CLATTN_TENSOR_Q, CLATTN_TENSOR_OUT, CLATTN_TENSOR_LSE, CLATTN_TENSOR_K, CLATTN_TENSOR_V};
+    static const clattn_tensor_id ids[] = {CLATTN_TENSOR_Q, CLATTN_TENSOR_OUT, CLATTN_TENSOR_LSE, CLATTN_TENSOR_K,
+                                           CLATTN_TENSOR_V};
     for (int64_t b = 0; b < p->c.batch; b++) {
         attention_problem member = *p;
         double q_own[2] = {0, q_offsets[b + 1] - q_offsets[b]}, kv_own[2] = {0, kv_offsets[b + 1] - kv_offsets[b]};
@@ -466,7 +474,8 @@ static void check_ragged_members(clattn_context *context, const attention_proble
 }
 
 START_TEST(ragged_members_alone) {
-    static const attention_case c = {"ragged", 7, 4, 2, 110, 140, 24, 16, .ragged = true, CAUSAL, BOTTOM_RIGHT, STANDARD, .sinks = true, .poison = true};
+    static const attention_case c = {
+        "ragged", 7, 4, 2, 110, 140, 24, 16, .ragged = true, CAUSAL, BOTTOM_RIGHT, STANDARD, .sinks = true, .poison = true};
     rng r = rng_make(12200);
     attention_problem p = attention_problem_make(&c, &r);
     attention_on_every_row(&p, check_ragged_members);
@@ -498,6 +507,7 @@ static void check_unseen(clattn_context *context, const attention_problem *p, cl
     attention_results_free(&before);
 }
 
+/* clang-format off */
 static const attention_case unseen_cases[] = {
     {"causal, bottom-right", 2, 4, 2, 50, 130, 24, 24, CAUSAL, BOTTOM_RIGHT},
     {"causal, bottom-right, long queries", 2, 4, 2, 130, 50, 24, 24, CAUSAL, BOTTOM_RIGHT},
@@ -510,6 +520,7 @@ static const attention_case unseen_cases[] = {
     {"lengths", 3, 4, 2, 50, 130, 24, 24, .lengths = true},
     {"causal, f16", 2, 4, 2, 50, 130, 24, 24, F16, CAUSAL, BOTTOM_RIGHT},
 };
+/* clang-format on */
 
 START_TEST(unseen_keys_change_nothing) {
     rng r = rng_make(12300 + (uint64_t)_i);
@@ -550,8 +561,9 @@ START_TEST(threads_change_nothing) {
 }
 END_TEST
 
-/* ---- nothing is ignored ------------------------------------------------------------------------------------------------------ */
+/* ---- nothing is ignored ------------------------------------------------------------------------------------------- */
 
+/* clang-format off */
 #define PLAIN 2, 8, 2, 20, 60, 16, 16
 static const attention_case plain_case = {"nothing", PLAIN};
 static const attention_case causal_case = {"causal", PLAIN, CAUSAL};
@@ -577,6 +589,7 @@ static const struct {
     {&plain_case, {"rotary", PLAIN, .rotary = CLATTN_ROTARY_HALF, .pairs = 8}},
     {&plain_case, {"rotary, one pair", PLAIN, .rotary = CLATTN_ROTARY_INTERLEAVED, .pairs = 1}},
 };
+/* clang-format on */
 
 /* The same numbers in both. */
 static double *first_out(clattn_context *context, const attention_case *c, clattn_algorithm algorithm, int64_t *count) {

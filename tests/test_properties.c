@@ -1,10 +1,11 @@
-/* Random attention: shapes, types and sets of options as nobody would choose them, in memory full of NaN, on every device, against the
- * oracle and against itself.
+/* Random attention: shapes, types and sets of options as nobody would choose them, in memory full of NaN, on every device,
+ * against the oracle and against itself.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * A failure prints the command of the program that shows it. CLATTN_TEST_SEED repeats a run, CLATTN_PROPERTY_SECONDS makes it
- * longer. OpenCL kernels are compiled for the plan's types and sizes, about a second each: those of a run are few, their shapes many.
+ * longer. OpenCL kernels are compiled for the plan's types and sizes, about a second each: those of a run are few, their shapes
+ * many.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 
 #include "attention_problem.h"
 
-/* ---- what is drawn ----------------------------------------------------------------------------------------------------- */
+/* ---- what is drawn ------------------------------------------------------------------------------------------------ */
 
 /* What OpenCL is compiled for in this run. */
 typedef struct variants {
@@ -59,7 +60,8 @@ static void draw_shape(attention_case *c, rng *r, int64_t dims) {
 }
 
 static double work_of(const attention_case *c) {
-    return (double)c->batch * (double)c->heads_q * (double)c->len_q * (double)(c->len_kv + c->past) * (double)(c->head_dim + c->value_dim + 20);
+    return (double)c->batch * (double)c->heads_q * (double)c->len_q * (double)(c->len_kv + c->past) *
+           (double)(c->head_dim + c->value_dim + 20);
 }
 
 /* Many small problems find more than a few large ones. */
@@ -122,7 +124,7 @@ static attention_case draw_case(rng *r, clattn_dtype dtype, int64_t dims) {
     return c;
 }
 
-/* ---- what must hold ----------------------------------------------------------------------------------------------------- */
+/* ---- what must hold ----------------------------------------------------------------------------------------------- */
 
 /* One way to compute a problem. */
 typedef struct way {
@@ -157,13 +159,14 @@ static attention_results run_way(const attention_problem *p, const way *w) {
 }
 
 /* The first element that is not bitwise the same in both: false where there is none. */
-static bool differ(const attention_results *a, const attention_results *b, const attention_problem *p, char *text, size_t size) {
+static bool differ(const attention_results *a, const attention_results *b, const attention_problem *p, char *text,
+                   size_t size) {
     for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
         if (!a->data[id] || !b->data[id]) continue;
         for (int64_t n = 0; n < attention_count(p, (clattn_tensor_id)id); n++) {
             if (same_bits(a->data[id][n], b->data[id][n])) continue;
-            snprintf(text, size, "%s[%lld] is %.9g and %.9g", clattn_tensor_name((clattn_tensor_id)id), (long long)n, a->data[id][n],
-                     b->data[id][n]);
+            snprintf(text, size, "%s[%lld] is %.9g and %.9g", clattn_tensor_name((clattn_tensor_id)id), (long long)n,
+                     a->data[id][n], b->data[id][n]);
             return true;
         }
     }
@@ -210,7 +213,7 @@ static void check_way(const attention_problem *p, const way *w, rng *r) {
     attention_results_free(&results);
 }
 
-/* ---- runs -------------------------------------------------------------------------------------------------------------- */
+/* ---- runs --------------------------------------------------------------------------------------------------------- */
 
 static double now(void) {
     struct timespec t;

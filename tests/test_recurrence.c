@@ -75,7 +75,7 @@ static void make_cases(void) {
     add_tiles("TILE_B", true);
 }
 
-/* ---- the problem --------------------------------------------------------------------------------------------------- */
+/* ---- the problem -------------------------------------------------------------------------------------------------- */
 
 typedef struct recurrence_problem {
     recurrence_case c;
@@ -154,7 +154,7 @@ static void problem_free(recurrence_problem *p) {
     for (size_t n = 0; n < COUNT(arrays); n++) free(arrays[n]);
 }
 
-/* ---- running it ---------------------------------------------------------------------------------------------------- */
+/* ---- running it --------------------------------------------------------------------------------------------------- */
 
 typedef struct recurrence_results {
     float *out, *h_n, *c_n;
@@ -216,7 +216,7 @@ static void assert_results(const recurrence_problem *p, const recurrence_results
     if (r->c_n) assert_close(r->c_n, &c_n, "%s, %s, c_n", where, c->name);
 }
 
-/* ---- every row ----------------------------------------------------------------------------------------------------- */
+/* ---- every row ---------------------------------------------------------------------------------------------------- */
 
 typedef void (*check_function)(clattn_context *, const recurrence_problem *, clattn_recurrence_form form, const char *where);
 
@@ -262,7 +262,7 @@ START_TEST(every_shape_on_every_row) {
 }
 END_TEST
 
-/* ---- promises ------------------------------------------------------------------------------------------------------ */
+/* ---- promises ----------------------------------------------------------------------------------------------------- */
 
 static const recurrence_case promise_cases[] = {BOTH("promises", 3, 13, 21, 37, BIAS | STATES)};
 

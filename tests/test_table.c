@@ -21,7 +21,7 @@ static const int widths[] = {
 };
 #undef ISA
 
-/* ---- form ---------------------------------------------------------------------------------------------------------- */
+/* ---- form --------------------------------------------------------------------------------------------------------- */
 
 static bool is_width(int width) {
     bool found = false;
@@ -71,7 +71,7 @@ END_TEST
 static clattn_context *fake_context(clattn__device device);
 static clattn__params params_of_dim(clattn__role role, int dim);
 
-/* ---- variants ------------------------------------------------------------------------------------------------------ */
+/* ---- variants ----------------------------------------------------------------------------------------------------- */
 
 /* The sizes of heads that kernels are built for. */
 static const clattn__variant_info *head_dims(void) {
@@ -126,7 +126,7 @@ START_TEST(a_ban_is_of_one_variant) {
 }
 END_TEST
 
-/* ---- choice -------------------------------------------------------------------------------------------------------- */
+/* ---- choice ------------------------------------------------------------------------------------------------------- */
 
 /* A context on a device that is not there. */
 static clattn_context *fake_context(clattn__device device) {
@@ -214,7 +214,7 @@ START_TEST(refusals_are_explained) {
 }
 END_TEST
 
-/* ---- grids --------------------------------------------------------------------------------------------------------- */
+/* ---- grids -------------------------------------------------------------------------------------------------------- */
 
 static i64 *batch_of(clattn__role role, clattn__params *params) {
     if (role == CLATTN__ROLE_PROJECT) return &params->project.batch;
@@ -253,7 +253,7 @@ START_TEST(grid_covers_the_work) {
 }
 END_TEST
 
-/* ---- builds -------------------------------------------------------------------------------------------------------- */
+/* ---- builds ------------------------------------------------------------------------------------------------------- */
 
 /* Make one row ready on a device; *step is the caller's to release. */
 static void prepare_row(clattn_context *context, const clattn__row *row, int dim, clattn__step *step) {

@@ -1,4 +1,5 @@
-/* Fuzz descriptors: any bytes are one; it is refused or planned, and what is planned and small runs on memory of exactly its size.
+/* Fuzz descriptors: any bytes are one; it is refused or planned, and what is planned and small runs on memory of exactly its
+ * size.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* ---- bytes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- bytes -------------------------------------------------------------------------------------------------------- */
 
 typedef struct source {
     const uint8_t *next;
@@ -40,7 +41,7 @@ static double take_real(source *s) {
     return x;
 }
 
-/* ---- tensors ---------------------------------------------------------------------------------------------------------------- */
+/* ---- tensors ------------------------------------------------------------------------------------------------------ */
 
 /* The shape that fits, spoilt a little at times. */
 static clattn_tensor take_tensor(source *s, clattn_dtype dtype, const int64_t size[4], int per_256) {
@@ -75,7 +76,8 @@ static shape take_shape(source *s) {
 }
 
 static void take_options(source *s, const shape *p, int64_t keys, clattn_attention_options *o) {
-    const int64_t matrix[] = {p->batch, p->heads_q, p->len_q, keys}, heads[] = {p->batch, p->heads_q, 1, 1}, members[] = {p->batch, 1, 1, 1};
+    const int64_t matrix[] = {p->batch, p->heads_q, p->len_q, keys}, heads[] = {p->batch, p->heads_q, 1, 1},
+                  members[] = {p->batch, 1, 1, 1};
     o->causal = take(s) % 3 == 1;
     o->align = (clattn_align)(take(s) % 6);
     if (take(s) % 4 == 1) o->has_scale = 1, o->scale = take_real(s);
@@ -150,7 +152,7 @@ static void take_bytes(source *s, void *to, size_t size) {
     for (size_t n = sizeof size; n < size; n++) ((uint8_t *)to)[n] = take(s);
 }
 
-/* ---- runs -------------------------------------------------------------------------------------------------------------------- */
+/* ---- runs --------------------------------------------------------------------------------------------------------- */
 
 enum { LARGEST_RUN = 1 << 18 };
 
@@ -242,10 +244,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     } desc;
     memset(&desc, 0, sizeof desc);
     switch (kind % 16) {
-    case 0: take_bytes(&s, &desc, sizeof desc.attention); TRY(attention, contexts[device], &desc.attention, &options, &s); break;
+    case 0:
+        take_bytes(&s, &desc, sizeof desc.attention);
+        TRY(attention, contexts[device], &desc.attention, &options, &s);
+        break;
     case 1: take_bytes(&s, &desc, sizeof desc.merge); TRY(merge, contexts[device], &desc.merge, NULL, &s); break;
     case 2: take_bytes(&s, &desc, sizeof desc.mha); TRY(mha, contexts[device], &desc.mha, &options, &s); break;
-    case 3: take_bytes(&s, &desc, sizeof desc.project_qkv); TRY(project_qkv, contexts[device], &desc.project_qkv, NULL, &s); break;
+    case 3:
+        take_bytes(&s, &desc, sizeof desc.project_qkv);
+        TRY(project_qkv, contexts[device], &desc.project_qkv, NULL, &s);
+        break;
     case 4: take_bytes(&s, &desc, sizeof desc.recurrence); TRY(recurrence, contexts[device], &desc.recurrence, NULL, &s); break;
     case 5: desc.merge = take_merge(&s); TRY(merge, contexts[device], &desc.merge, NULL, &s); break;
     default: desc.attention = take_attention(&s); TRY(attention, contexts[device], &desc.attention, &options, &s); break;
