@@ -65,9 +65,13 @@ static caller caller_make(cl_command_queue_properties properties) {
     return c;
 }
 
+/* Every OpenCL object holds its context: what the library forgot to release would be counted. */
 static void caller_free(caller *c) {
+    cl_uint references = 0;
     clattn_context_destroy(c->context);
     assert_cl(clReleaseCommandQueue(c->queue));
+    assert_cl(clGetContextInfo(c->cl, CL_CONTEXT_REFERENCE_COUNT, sizeof references, &references, NULL));
+    ck_assert_uint_eq(references, 1);
     assert_cl(clReleaseContext(c->cl));
 }
 

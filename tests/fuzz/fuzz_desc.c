@@ -33,6 +33,10 @@ static int64_t take_number(source *s) {
     return byte < 200 ? byte % 20 : ends[byte % (sizeof ends / sizeof *ends)];
 }
 
+/* These numbers may not fit: then others will do. */
+static int64_t plus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static int64_t times(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+
 static double take_real(source *s) {
     double x = 0;
     const uint8_t kind = take(s);
@@ -81,9 +85,9 @@ static void take_options(source *s, const shape *p, int64_t keys, clattn_attenti
     o->causal = take(s) % 3 == 1;
     o->align = (clattn_align)(take(s) % 6);
     if (take(s) % 4 == 1) o->has_scale = 1, o->scale = take_real(s);
-    if (take(s) % 4 == 1) o->has_window = 1, o->window_left = take_number(s) - 1, o->window_right = take_number(s) - 1;
+    if (take(s) % 4 == 1) o->has_window = 1, o->window_left = plus(take_number(s), -1), o->window_right = plus(take_number(s), -1);
     if (o->align == CLATTN_ALIGN_PAST) o->past_len = take_number(s);
-    if (o->align == CLATTN_ALIGN_OFFSET) o->offset = take_number(s) - 4;
+    if (o->align == CLATTN_ALIGN_OFFSET) o->offset = plus(take_number(s), -4);
     if (take(s) % 4 == 1) o->softcap = take_real(s);
     o->alibi = take(s) % 4 == 1;
     if (take(s) % 4 == 1) o->scores_form = (clattn_scores_form)(take(s) % 4);
@@ -99,7 +103,7 @@ static clattn_attention_desc take_attention(source *s) {
     const shape p = take_shape(s);
     const uint8_t kind = take(s);
     const bool past = kind % 8 == 1, in_place = kind % 8 == 2, ragged = kind % 8 == 3;
-    const int64_t keys = p.len_kv + (past || in_place ? p.past : 0), batch = ragged ? 1 : p.batch;
+    const int64_t keys = plus(p.len_kv, past || in_place ? p.past : 0), batch = ragged ? 1 : p.batch;
     const int64_t rows[] = {batch, p.heads_q, p.len_q, 1}, matrix[] = {batch, p.heads_q, p.len_q, keys};
     d.q = take_tensor(s, p.dtype, (int64_t[]){batch, p.heads_q, p.len_q, p.head_dim}, 256);
     d.k = take_tensor(s, p.dtype, (int64_t[]){batch, p.heads_kv, p.len_kv, p.head_dim}, 256);
@@ -118,11 +122,11 @@ static clattn_attention_desc take_attention(source *s) {
         d.present_v = take_tensor(s, p.dtype, (int64_t[]){batch, p.heads_kv, keys, p.value_dim}, 200);
     }
     if (ragged) {
-        d.q_offsets = take_tensor(s, p.integers, (int64_t[]){1, 1, 1, p.batch + 1}, 256);
-        d.kv_offsets = take_tensor(s, p.integers, (int64_t[]){1, 1, 1, p.batch + 1}, 256);
+        d.q_offsets = take_tensor(s, p.integers, (int64_t[]){1, 1, 1, plus(p.batch, 1)}, 256);
+        d.kv_offsets = take_tensor(s, p.integers, (int64_t[]){1, 1, 1, plus(p.batch, 1)}, 256);
     }
     if (take(s) % 4 == 1) {
-        const int64_t pairs = p.head_dim / 2, positions = p.past + (p.len_q > p.len_kv ? p.len_q : p.len_kv);
+        const int64_t pairs = p.head_dim / 2, positions = plus(p.past, p.len_q > p.len_kv ? p.len_q : p.len_kv);
         d.rotary = (clattn_rotary)(take(s) % 4);
         d.rotary_cos = take_tensor(s, CLATTN_F32, (int64_t[]){1, 1, positions, pairs}, 256);
         d.rotary_sin = take_tensor(s, CLATTN_F32, (int64_t[]){1, 1, positions, pairs}, 256);
@@ -134,7 +138,7 @@ static clattn_attention_desc take_attention(source *s) {
 static clattn_merge_desc take_merge(source *s) {
     clattn_merge_desc d = CLATTN_MERGE_DESC_INIT;
     const shape p = take_shape(s);
-    const int64_t members = p.past * (p.batch < 1 << 20 ? p.batch : 1);
+    const int64_t members = times(p.past, p.batch);
     d.out_parts = take_tensor(s, p.dtype, (int64_t[]){members, p.heads_q, p.len_q, p.value_dim}, 256);
     d.lse_parts = take_tensor(s, CLATTN_F32, (int64_t[]){members, p.heads_q, p.len_q, 1}, 256);
     d.sinks = take_tensor(s, CLATTN_F32, (int64_t[]){p.batch, p.heads_q, 1, 1}, 64);
