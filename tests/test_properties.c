@@ -223,7 +223,7 @@ static double now(void) {
 
 static double seconds(void) {
     const char *given = getenv("CLATTN_PROPERTY_SECONDS");
-    return given ? strtod(given, NULL) : 45;
+    return given ? strtod(given, NULL) : 30;
 }
 
 static bool is_opencl(size_t device) { return test_context(device)->device.info.kind >= CLATTN_DEVICE_OPENCL_CPU; }
