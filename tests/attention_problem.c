@@ -688,7 +688,7 @@ void attention_on_every_row(const attention_problem *p, attention_check function
     if (p->c.ragged) return;
     for_every_row(STAGED, &staged, check_row, &(check){function, p, CLATTN_ALGORITHM_STAGED});
     if (copies) for_every_row(ROLE_BIT(COPY), &none, check_row, &(check){function, p, CLATTN_ALGORITHM_STAGED});
-    if (dtype == CLATTN_F64) return;
+    if (dtype == CLATTN_F64 || p->c.bias.lowest) return; /* split serves no such type, and no such scores: see clattn_algorithm */
     for_every_row(ROLE_BIT(ATTENTION_SPLIT), &params, check_row, &(check){function, p, CLATTN_ALGORITHM_SPLIT});
 }
 

@@ -22,6 +22,7 @@ typedef struct matrix_case {
     int per_cent;    /* masked, element by element */
     bool whole_rows; /* some rows are masked as a whole */
     bool least;      /* bias: instead of -infinity the least finite number */
+    bool lowest;     /* bias: the test makes rows of nothing else */
     bool narrow;     /* bias: of q's type instead of f32 */
 } matrix_case;
 

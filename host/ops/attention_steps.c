@@ -92,7 +92,10 @@ static const char *cannot_split(const clattn__attention_sizes *s) {
     return s->dtype == CLATTN_F64 ? "it serves no f64" : NULL;
 }
 
-static const char *should_not_split(const clattn__attention_sizes *s) {
+/* A bias may leave a row nothing but scores near the least float, whose log-sum-exp has no digits left for the number of its keys:
+ * parts of different sizes would then count alike. */
+static const char *should_not_split(const clattn__attention_sizes *s, const clattn__params *params) {
+    if (params->attention.has_bias) return "a bias may be too low for the log-sum-exp of a part";
     if (s->len_q > SPLIT_QUERIES) return "it is for at most 16 queries";
     return s->len_kv < SPLIT_LEAST_KEYS ? "it is for at least 128 keys" : cannot_split(s);
 }
@@ -255,7 +258,7 @@ static clattn_status choose(clattn_plan *plan, const clattn__params *params, con
         clattn__text_add(&plan->why, "staged: scores or weights are outputs, and fused never holds them\n");
         return CLATTN_OK;
     }
-    if (!should_not_split(s)) {
+    if (!should_not_split(s, params)) {
         *role = CLATTN__ROLE_ATTENTION_SPLIT;
         *row = try_row(plan, *role, params);
         if (*row)
@@ -267,7 +270,7 @@ static clattn_status choose(clattn_plan *plan, const clattn__params *params, con
     *row = try_row(plan, *role, params);
     if (*row) {
         clattn__text_add(&plan->why, "fused: no %lld x %lld matrix is kept\n", len_q, len_kv);
-        if (should_not_split(s)) clattn__text_add(&plan->why, "not split: %s\n", should_not_split(s));
+        if (should_not_split(s, params)) clattn__text_add(&plan->why, "not split: %s\n", should_not_split(s, params));
         return CLATTN_OK;
     }
     if (plan->options.require_fused || s->ragged) return refuse_staged(plan, plan->why.data ? plan->why.data : "no fused kernel");

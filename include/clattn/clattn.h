@@ -18,8 +18,8 @@
  *    window around that position, the boolean mask, or a bias of -infinity. position(i) = i + offset, and the alignment names the
  *    offset (see clattn_align).
  *
- *    A masked key never reaches a result, not even as 0 * NaN. A row without a live key gives out = 0, weights = 0,
- *    lse = -infinity. A score of -infinity weighs 0. A live NaN or +infinity score makes its own row NaN and no other; a row whose
+ *    A masked key never reaches out, lse or weights, not even as 0 * NaN; scores raw and after softcap are of every key that k has
+ *    room for. A row without a live key gives out = 0, weights = 0, lse = -infinity. A score of -infinity weighs 0. A live NaN or +infinity score makes its own row NaN and no other; a row whose
  *    live scores are all -infinity is like one without a live key. A live key's NaN or infinite value makes its element of out
  *    NaN even where the weight is 0. A sink is one more logit of its head's rows, with the value 0: it adds to the softmax's
  *    denominator and to lse; a row without a live key then has out = 0 and lse = the sink.
@@ -344,8 +344,8 @@ typedef enum clattn_scores_form {
 
 /* Which softmax, for every operator that attends. Without a size of its own: see "ABI". Tensors here are inputs that a run binds
  * like the others, each optional:
- *   mask          BOOL, true: attend             both broadcast to (batch, heads_q, len_q, len_kv) by a size of 1 or by a stride
- *   bias          F32, or q's type, added        of 0; len_kv may be less, and keys past it are masked
+ *   mask          BOOL, true: attend             both (batch or 1, heads_q or 1, len_q or 1, len_kv or less): keys past theirs are
+ *   bias          F32, or q's type, added        masked, so a size of 1 tells of key 0 alone; a stride of 0 broadcasts over keys
  *   kv_lengths    I32 or I64 (batch, 1, 1, 1)    keys of each batch member; what k and v hold past them is not read
  *   alibi_slopes  F32 (batch or 1, heads_q, 1, 1)
  *   sinks         F32 (batch or 1, heads_q, 1, 1)                                             (Xiao et al. 2023; one logit a head)
@@ -394,7 +394,7 @@ typedef enum clattn_rotary {
  *
  * A ragged batch: q_offsets and kv_offsets, I32 or I64 (1, 1, 1, members + 1), ascending from 0. q, out and lse are then
  * (1, heads_q, all queries, .), k and v (1, heads_kv, all keys, .), and member b has the queries q_offsets[b] to q_offsets[b + 1] - 1
- * and the keys likewise; a member may have none of either. Not together with a cache, rotary, kv_lengths, mask, bias, scores
+ * and the keys likewise; a member may have none of either. Rows of out and lse past the last offset keep what they hold. Not together with a cache, rotary, kv_lengths, mask, bias, scores
  * or weights.
  *
  * Integers in host memory are checked when a plan runs; those in a device's memory are clamped to what the views hold.
@@ -495,7 +495,8 @@ typedef enum clattn_algorithm {
     CLATTN_ALGORITHM_AUTO = 0,   /* fused or split, unless scores or weights are asked for */
     CLATTN_ALGORITHM_STAGED = 1, /* scores, mask, softmax, weighted values: O(len_q * len_kv) memory, each stage to see */
     CLATTN_ALGORITHM_FUSED = 2,  /* online softmax, O(len) memory */
-    CLATTN_ALGORITHM_SPLIT = 3,  /* fused over parts of the keys, then a merge: for few queries and many keys */
+    CLATTN_ALGORITHM_SPLIT = 3,  /* fused over parts of the keys, then a merge: for few queries and many keys. A row all of whose
+                                    scores are so low, or high, that lse + 1 == lse weighs its parts alike: auto avoids it with a bias */
 } clattn_algorithm;
 
 /* How a recurrence goes from step to step: recurrence alone. */
