@@ -626,8 +626,7 @@ void attention_assert_unseen(const attention_results *a, const attention_results
 }
 
 int attention_outputs(const attention_problem *p, clattn_algorithm algorithm) {
-    if (p->c.ragged || algorithm == CLATTN_ALGORITHM_FUSED || algorithm == CLATTN_ALGORITHM_SPLIT) return WANT_LSE;
-    return WANT_LSE | WANT_MATRICES;
+    return p->c.ragged || algorithm != CLATTN_ALGORITHM_STAGED ? WANT_LSE : WANT_LSE | WANT_MATRICES;
 }
 
 /* ---- every row ---------------------------------------------------------------------------------------------------- */
@@ -676,7 +675,7 @@ static void check_row(clattn_context *context, const clattn__row *row, const cha
     const check *c = data;
     const clattn__params params = params_of(c->problem, c->problem->c.dtype);
     if (row && lacks_type(context, c->problem)) return;
-    if (!row && c->reference) c->function(context, c->problem, CLATTN_ALGORITHM_AUTO, where);
+    if (!row && c->reference) c->function(context, c->problem, CLATTN_ALGORITHM_STAGED, where);
     if (row && !is_spared(context, c->problem, row, &params)) c->function(context, c->problem, c->algorithm, where);
 }
 
@@ -697,9 +696,11 @@ void attention_on_every_device(const attention_problem *p, attention_check funct
         clattn_context *context = test_context(d);
         if (!context) continue;
         const clattn_attention_desc desc = attention_desc(p, LAYOUT_BHLD, 0);
-        if (lacks_type(context, p))
+        if (lacks_type(context, p)) {
             assert_status(context, clattn_supports_attention(context, &desc, NULL), CLATTN_ERROR_UNSUPPORTED);
-        else
-            function(context, p, CLATTN_ALGORITHM_AUTO, test_device_name(d));
+            continue;
+        }
+        function(context, p, CLATTN_ALGORITHM_AUTO, test_device_name(d));
+        if (!p->c.ragged) function(context, p, CLATTN_ALGORITHM_STAGED, test_device_name(d));
     }
 }

@@ -113,7 +113,7 @@ void attention_assert_unseen(const attention_results *a, const attention_results
 /* The first output that is wrong, and how; ok where none is. */
 verdict attention_judge(const attention_results *r, const attention_problem *p);
 
-/* What an algorithm can be asked for: all that it gives. Staged gives matrices. */
+/* All that an algorithm gives: staged gives matrices, and auto would be staged if it were asked for them. */
 int attention_outputs(const attention_problem *p, clattn_algorithm algorithm);
 
 /* Write the inputs as .npy files into a new folder and print the command that shows what went wrong. */
@@ -125,7 +125,7 @@ typedef void (*attention_check)(clattn_context *, const attention_problem *, cla
 /* Every way in which each device can compute this problem: each fused and each split row, each row of a stage, each row of the
  * copies and merges on the way, and the reference. */
 void attention_on_every_row(const attention_problem *p, attention_check function);
-/* As each device chooses itself. */
+/* As each device chooses itself, without matrices and with them. */
 void attention_on_every_device(const attention_problem *p, attention_check function);
 
 #endif

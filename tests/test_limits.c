@@ -249,7 +249,7 @@ START_TEST(many_small_runs) {
     const char *device = own_devices[_i];
     clattn_context *context = open_device(device);
     if (!context) return;
-    const int runs = strcmp(device, "opencl") == 0 ? 10000 : 100000;
+    const int runs = strcmp(device, "opencl") == 0 ? 2000 : 100000;
     for (int n = 0; n < runs / 10; n++) attend(context);
     const size_t before = resident();
     for (int n = 0; n < runs; n++) attend(context);

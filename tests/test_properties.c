@@ -141,7 +141,8 @@ static way draw_way(rng *r, const attention_problem *p, size_t device) {
     if (clattn_supports_attention(test_context(device), &desc, OPTIONS(.algorithm = w.algorithm)) == CLATTN_ERROR_UNSUPPORTED)
         w.algorithm = CLATTN_ALGORITHM_AUTO;
     if (w.algorithm == CLATTN_ALGORITHM_SPLIT && p->c.bias.least) w.algorithm = CLATTN_ALGORITHM_AUTO; /* see clattn_algorithm */
-    w.want = attention_outputs(p, w.algorithm);
+    const bool matrices = w.algorithm == CLATTN_ALGORITHM_AUTO && chance(r, 40);
+    w.want = attention_outputs(p, matrices ? CLATTN_ALGORITHM_STAGED : w.algorithm);
     if (chance(r, 50)) w.want &= (int)rng_below(r, 8);
     return w;
 }
@@ -224,7 +225,7 @@ static double now(void) {
 
 static double seconds(void) {
     const char *given = getenv("CLATTN_PROPERTY_SECONDS");
-    return given ? strtod(given, NULL) : 45;
+    return given ? strtod(given, NULL) : 30;
 }
 
 static bool is_opencl(size_t device) { return test_context(device)->device.info.kind >= CLATTN_DEVICE_OPENCL_CPU; }
