@@ -178,6 +178,7 @@ static int attend(job *job, const attend_options *options) {
     int64_t len_kv = declare_outputs(job, options);
     if (softmax) exchange_scores(job);
     const clattn_attention_desc desc = make_desc(job, options, len_kv);
+    attention_options_note(job, &options->attention, &desc.options, desc.q.size[2], len_kv);
     const clattn_plan_options plan_options = attention_options_plan(&options->attention);
     exit_code = job_run(job, clattn_plan_create_attention(job->context, &desc, &plan_options, &job->plan));
     if (softmax) exchange_scores(job);
@@ -188,7 +189,7 @@ int attend_main(int argc, char **argv) {
     attend_options options = {0};
     int exit_code;
     if (cli_parse(&command, argc, argv, &options, &exit_code) < 0) return exit_code;
-    job job = {.command = &command, .options = &options.attention.job, .halves = true, .doubles = true, .typed_bias = true};
+    job job = {.command = &command, .options = &options.attention.job, .halves = true, .doubles = true};
     job.heads_q = options.heads_q.value;
     job.heads_kv = options.heads_kv.given ? options.heads_kv.value : job.heads_q;
     exit_code = attention_options_resolve(&command, &options.attention);

@@ -187,7 +187,7 @@ static int choose_type(job *job) {
 static npy_dtype wanted_type(const job *job, const cli_option *option, npy_dtype dtype) {
     if (option->elements == CLI_BOOLEANS || option->elements == CLI_COUNTS) return dtype;
     if (option->elements == CLI_SINGLE) return NPY_F4;
-    if (option->elements == CLI_BIAS) return job->typed_bias && dtype == job->type ? dtype : NPY_F4;
+    if (option->elements == CLI_BIAS) return dtype == job->type ? dtype : NPY_F4;
     return job->type;
 }
 

@@ -55,7 +55,6 @@ typedef struct job {
     const cli_command *command;
     const job_options *options;
     bool halves, doubles;      /* the operator takes f16 and bf16, and f64, as they are; else they are computed in f32 */
-    bool typed_bias;           /* it takes a bias of that type too, not f32 alone */
     int64_t heads_q, heads_kv; /* where files have heads and width in one dimension; 0: they do not */
     npy_array inputs[CLATTN_TENSOR_COUNT];
     int64_t parts[CLATTN_TENSOR_COUNT]; /* files that an input was made of */

@@ -81,6 +81,7 @@ static int mha(job *job, const mha_options *options) {
     desc.heads_kv = kv_heads(options);
     desc.residual = options->residual;
     desc.options = attention_options_desc(job, &options->attention, x_kv.size[2]);
+    attention_options_note(job, &options->attention, &desc.options, desc.x.size[2], x_kv.size[2]);
     const clattn_plan_options plan_options = attention_options_plan(&options->attention);
     return job_finish(job, clattn_plan_create_mha(job->context, &desc, &plan_options, &job->plan));
 }

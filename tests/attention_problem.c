@@ -675,7 +675,8 @@ static void check_row(clattn_context *context, const clattn__row *row, const cha
     const check *c = data;
     const clattn__params params = params_of(c->problem, c->problem->c.dtype);
     if (row && lacks_type(context, c->problem)) return;
-    if (!row && c->reference) c->function(context, c->problem, CLATTN_ALGORITHM_STAGED, where);
+    if (!row && c->reference)
+        c->function(context, c->problem, c->problem->c.ragged ? CLATTN_ALGORITHM_AUTO : CLATTN_ALGORITHM_STAGED, where);
     if (row && !is_spared(context, c->problem, row, &params)) c->function(context, c->problem, c->algorithm, where);
 }
 

@@ -303,9 +303,9 @@ static const int64_t huge = (int64_t)1 << 62;
     X((desc.options.has_scale = 1, desc.options.scale = NAN), ARGUMENT, "scale nan")                                     \
     X((desc.options.has_scale = 1, desc.options.scale = INFINITY), ARGUMENT, "scale inf")                                \
     X((desc.options.causal = 1, desc.options.align = (clattn_align)9), ARGUMENT, "align 9")                              \
-    X(desc.options.align = CLATTN_ALIGN_BOTTOM_RIGHT, ARGUMENT, "align 1 causal window ALiBi")                                      \
-    X((desc.options.causal = 1, desc.options.past_len = 4), ARGUMENT, "past_len 4 align 0")                              \
-    X((desc.options.causal = 1, desc.options.offset = -4), ARGUMENT, "offset -4 align 0")                                \
+    X(desc.options.align = CLATTN_ALIGN_BOTTOM_RIGHT, ARGUMENT, "align BOTTOM_RIGHT causal window ALiBi")                                      \
+    X((desc.options.causal = 1, desc.options.past_len = 4), ARGUMENT, "past_len 4 align TOP_LEFT")                              \
+    X((desc.options.causal = 1, desc.options.offset = -4), ARGUMENT, "offset -4 align TOP_LEFT")                                \
     X(options.algorithm = (clattn_algorithm)5, ARGUMENT, "algorithm 5")                                                  \
     X(options.recurrence = CLATTN_RECURRENCE_STEPS, ARGUMENT, "recurrence 2 attention")                                  \
     X(options.struct_size = 3, ARGUMENT, "options struct_size 3")                                                        \
@@ -460,7 +460,7 @@ static clattn_mha_desc good_mha(void) {
     X((desc.w_o = absent), ARGUMENT, "b_o w_o")                                                                          \
     X((desc.w_o = desc.b_o = absent, desc.residual = 1), ARGUMENT, "residual 1 w_o")                                     \
     X(desc.options.causal = 3, ARGUMENT, "causal 3")                                                                     \
-    X(desc.options.align = CLATTN_ALIGN_PAST, ARGUMENT, "align 2 causal window ALiBi")                                              \
+    X(desc.options.align = CLATTN_ALIGN_PAST, ARGUMENT, "align PAST causal window ALiBi")                                              \
     X(options.algorithm = (clattn_algorithm)-1, ARGUMENT, "algorithm -1")                                                \
     X(options.recurrence = CLATTN_RECURRENCE_PERSISTENT, ARGUMENT, "recurrence 1 mha")                                   \
     X(desc.heads_q = 5, SHAPE, "w_q 12 5")                                                                               \
@@ -740,9 +740,15 @@ START_TEST(plan_says_what_it_does) {
 END_TEST
 
 START_TEST(fused_keeps_no_matrix) {
-    clattn_context *context = open_device("native");
+    clattn_context *context = open_device("reference");
     clattn_attention_desc desc = good_attention();
+    CHECK_REFUSED(attention, context, &desc, OPTIONS(.algorithm = CLATTN_ALGORITHM_STAGED, .require_fused = 1),
+                  ((refusal){"fused staged", "staged matrix require_fused", CLATTN_ERROR_UNSUPPORTED}));
     desc.weights = view(2, 4, 5, 7);
+    CHECK_REFUSED(attention, context, &desc, OPTIONS(.require_fused = 1),
+                  ((refusal){"require weights", "require_fused weights staged", CLATTN_ERROR_UNSUPPORTED}));
+    clattn_context_destroy(context);
+    context = open_device("native");
     CHECK_REFUSED(attention, context, &desc, OPTIONS(.algorithm = CLATTN_ALGORITHM_FUSED),
                   ((refusal){"fused weights", "fused scores weights staged", CLATTN_ERROR_UNSUPPORTED}));
     clattn_plan *plan;

@@ -73,7 +73,10 @@ static void same_keys(attention_problem *p) {
     for (int64_t n = p->c.head_dim; n < attention_count(p, CLATTN_TENSOR_K); n++) k[n] = k[n % p->c.head_dim];
 }
 
-static void no_sink(attention_problem *p) { data_of(p, CLATTN_TENSOR_SINKS)[0] = -INFINITY; }
+static void set_sink(attention_problem *p, double value) { data_of(p, CLATTN_TENSOR_SINKS)[0] = value; }
+static void no_sink(attention_problem *p) { set_sink(p, -INFINITY); }
+static void nan_sink(attention_problem *p) { set_sink(p, NAN); }
+static void infinite_sink(attention_problem *p) { set_sink(p, INFINITY); }
 static void large_sinks(attention_problem *p) {
     double *sinks = data_of(p, CLATTN_TENSOR_SINKS);
     for (int64_t n = 0; n < attention_count(p, CLATTN_TENSOR_SINKS); n++) sinks[n] = n % 2 ? 1e4 : -1e4;
@@ -209,6 +212,10 @@ static const option_case cases[] = {
     {{"9 sinks by member",                     3, 4, 2,  40, 150, 24, 24, .sinks = true, .by_member = true, MASK(.whole_rows = true)}},
     {{"9 sinks, few queries",                  3, 4, 2,   4, 650, 24, 24, .sinks = true, .by_member = true, MASK(.whole_rows = true)}},
     {{"9 a sink of nothing",                   2, 4, 2,  40, 150, 24, 24, .sinks = true, MASK(.whole_rows = true)}, no_sink},
+    {{"9 a NaN sink",                          2, 4, 2,  40, 150, 24, 24, .sinks = true, MASK(.whole_rows = true)}, nan_sink},
+    {{"9 a NaN sink, few queries",             2, 4, 2,   4, 650, 24, 24, .sinks = true, MASK(.whole_rows = true)}, nan_sink},
+    {{"9 an infinite sink",                    2, 4, 2,  40, 150, 24, 24, .sinks = true, MASK(.whole_rows = true)}, infinite_sink},
+    {{"9 an infinite sink, few queries",       2, 4, 2,   4, 650, 24, 24, .sinks = true, MASK(.whole_rows = true)}, infinite_sink},
     {{"9 large sinks",                         2, 4, 2,  40, 150, 24, 24, .sinks = true}, large_sinks},
 
     /* 10: range */

@@ -36,8 +36,8 @@ static clattn_status check_kind(clattn_plan *plan, const clattn_attention_desc *
     if ((unsigned)d->rotary > CLATTN_ROTARY_INTERLEAVED)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "rotary is %d; it is 0 to %d", (int)d->rotary, CLATTN_ROTARY_INTERLEAVED);
     if ((d->rotary != CLATTN_ROTARY_NONE) != has(&d->rotary_cos))
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "rotary is %d and rotary_cos is %s", (int)d->rotary,
-                            has(&d->rotary_cos) ? "given" : "absent");
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "rotary is %s and rotary_cos is %s",
+                            d->rotary == CLATTN_ROTARY_NONE ? "none" : "given", has(&d->rotary_cos) ? "given" : "absent");
     if (has(&d->past_lengths) && has(&d->past_k))
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT,
                             "past_lengths and past_k are given; keys are appended in place or after a past, not both");
@@ -68,6 +68,7 @@ static clattn__cache cache_of(const clattn_attention_desc *d) {
 clattn__attention_sizes clattn__attention_sizes_of(const clattn_attention_desc *d) {
     clattn__attention_sizes s = {
         .dtype = d->q.dtype,
+        .stored = d->q.dtype,
         .batch = d->q.size[0],
         .heads_q = d->q.size[1],
         .heads_kv = d->k.size[1],
@@ -77,6 +78,7 @@ clattn__attention_sizes clattn__attention_sizes_of(const clattn_attention_desc *
         .value_dim = d->v.size[3],
         .members = d->q.size[0],
         .ragged = has(&d->q_offsets),
+        .rotary = d->rotary != CLATTN_ROTARY_NONE,
         .cache = cache_of(d),
         .fresh = d->k.size[2],
     };
@@ -156,6 +158,12 @@ static clattn_status check_rotary(clattn_plan *plan, const clattn_attention_desc
     return CLATTN_OK;
 }
 
+static clattn_status check_capacity(clattn_plan *plan, const clattn__attention_sizes *s) {
+    if (s->cache != CLATTN__CACHE_IN_PLACE || s->fresh <= s->len_kv) return CLATTN_OK;
+    return clattn__fail(plan->context, CLATTN_ERROR_SHAPE, "k: len is %lld, and present_k, the cache, has room for %lld keys",
+                        (long long)s->fresh, (long long)s->len_kv);
+}
+
 static clattn_status check_ragged(clattn_plan *plan, const clattn__attention_sizes *s) {
     if (!s->ragged) return CLATTN_OK;
     if (s->members < 0)
@@ -181,6 +189,7 @@ static clattn_status attention_validate(clattn_plan *plan) {
     status = check_ragged(plan, &sizes);
     if (status == CLATTN_OK) status = declare_main(plan, d, &sizes);
     if (status == CLATTN_OK) status = declare_cache(plan, d, &sizes);
+    if (status == CLATTN_OK) status = check_capacity(plan, &sizes);
     if (status == CLATTN_OK) status = check_rotary(plan, d, &sizes);
     return status == CLATTN_OK ? clattn__attention_resolve(plan, &sizes, &d->options) : status;
 }
@@ -207,7 +216,7 @@ static clattn_status attention_check(const clattn_plan *plan, void *const tensor
     clattn_status status = clattn__check_lengths(plan, CLATTN_TENSOR_KV_LENGTHS, tensors, s.len_kv, "the keys that k has");
     if (status == CLATTN_OK && s.cache == CLATTN__CACHE_IN_PLACE) {
         int64_t room = s.len_kv - s.fresh;
-        const char *what = "the cache's room before the new keys";
+        const char *what = "the cache's capacity less the new keys";
         const int64_t rows = s.len_q > s.fresh ? s.len_q : s.fresh;
         if (d->rotary != CLATTN_ROTARY_NONE && d->rotary_cos.size[2] - rows < room) {
             room = d->rotary_cos.size[2] - rows;

@@ -20,16 +20,21 @@ static bool has(const clattn_tensor *tensor) { return tensor->dtype != CLATTN_AB
 
 static bool has_alibi(const clattn_attention_options *options) { return options->alibi || has(&options->alibi_slopes); }
 
-static clattn_status check_scale(clattn_plan *plan, const clattn_attention_options *options) {
+/* x as the kernels have it: they take scale and softcap in the type of their arithmetic. */
+static double in_arithmetic(const clattn__attention_sizes *s, double x) { return s->dtype == CLATTN_F64 ? x : (float)x; }
+
+static clattn_status check_scale(clattn_plan *plan, const clattn__attention_sizes *s, const clattn_attention_options *options) {
     clattn_context *context = plan->context;
+    const double scale = in_arithmetic(s, options->scale), softcap = in_arithmetic(s, options->softcap);
+    const char *type = s->dtype == CLATTN_F64 ? "fp64" : "fp32";
     if (!options->has_scale && options->scale != 0)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "scale is %g and has_scale is 0; set has_scale to use it",
                             options->scale);
-    if (options->has_scale && !isfinite((float)options->scale))
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "scale is %g; it must be finite in fp32", options->scale);
-    if (options->softcap != 0 && !(options->softcap > 0 && isnormal((float)options->softcap)))
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "softcap is %g; it is positive and finite in fp32, or 0 for none",
-                            options->softcap);
+    if (options->has_scale && !isfinite(scale))
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "scale is %g; it must be finite in %s", options->scale, type);
+    if (options->softcap != 0 && !(options->softcap > 0 && isnormal(softcap)))
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "softcap is %g; it is positive and normal in %s, or 0 for none",
+                            options->softcap, type);
     return CLATTN_OK;
 }
 
@@ -46,23 +51,28 @@ static clattn_status check_window(clattn_plan *plan, const clattn_attention_opti
     return CLATTN_OK;
 }
 
+static const char *const align_names[] = {"CLATTN_ALIGN_TOP_LEFT", "CLATTN_ALIGN_BOTTOM_RIGHT", "CLATTN_ALIGN_PAST",
+                                          "CLATTN_ALIGN_OFFSET"};
+
 static clattn_status check_alignment(clattn_plan *plan, const clattn__attention_sizes *s, const clattn_attention_options *options) {
     clattn_context *context = plan->context;
     const int align = (int)options->align;
     const long long past = options->past_len, offset = options->offset;
     if ((unsigned)options->align > CLATTN_ALIGN_OFFSET)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "align is %d; it is 0 to %d", align, CLATTN_ALIGN_OFFSET);
-    if (align != CLATTN_ALIGN_TOP_LEFT && !options->causal && !options->has_window && !has_alibi(options))
+    const bool has_use = options->causal || options->has_window || has_alibi(options) || (align == CLATTN_ALIGN_PAST && s->rotary);
+    if (align != CLATTN_ALIGN_TOP_LEFT && !has_use)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT,
-                            "align is %d, and nothing depends on it: an alignment needs causal, a window or ALiBi", align);
+                            "align is %s, and nothing depends on it: an alignment needs causal, a window or ALiBi%s", align_names[align],
+                            align == CLATTN_ALIGN_PAST ? ", or rotary" : "");
     if (past != 0 && align != CLATTN_ALIGN_PAST)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "past_len is %lld and align is %d; only CLATTN_ALIGN_PAST (%d) uses it",
-                            past, align, CLATTN_ALIGN_PAST);
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "past_len is %lld and align is %s; only CLATTN_ALIGN_PAST uses it", past,
+                            align_names[align]);
     if (past != 0 && s->cache != CLATTN__CACHE_NONE)
         return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "past_len is %lld and there is a cache, which says how long it is", past);
     if (offset != 0 && align != CLATTN_ALIGN_OFFSET)
-        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "offset is %lld and align is %d; only CLATTN_ALIGN_OFFSET (%d) uses it",
-                            offset, align, CLATTN_ALIGN_OFFSET);
+        return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "offset is %lld and align is %s; only CLATTN_ALIGN_OFFSET uses it", offset,
+                            align_names[align]);
     if (past < 0 || past > FAR)
         return clattn__fail(context, CLATTN_ERROR_OVERFLOW, "past_len is %lld; it is 0 to %lld", past, (long long)FAR);
     if (offset < -FAR || offset > FAR)
@@ -70,12 +80,35 @@ static clattn_status check_alignment(clattn_plan *plan, const clattn__attention_
     return CLATTN_OK;
 }
 
+const char *clattn__algorithm_name(clattn_algorithm algorithm) {
+    static const char *const names[] = {"auto", "staged", "fused", "split"};
+    return names[algorithm];
+}
+
+/* An algorithm asked for by name means the same on every device, also on the reference, which has one way. */
+static clattn_status check_algorithm(clattn_plan *plan, const clattn__attention_sizes *s) {
+    const clattn_algorithm asked = plan->options.algorithm;
+    const bool matrix = has(&plan->tensors[CLATTN_TENSOR_SCORES]) || has(&plan->tensors[CLATTN_TENSOR_WEIGHTS]);
+    const char *name = clattn__algorithm_name(asked), *why = NULL;
+    if (asked == CLATTN_ALGORITHM_STAGED && plan->options.require_fused)
+        why = "it holds a matrix of scores, which require_fused rules out";
+    else if (asked == CLATTN_ALGORITHM_STAGED && s->ragged)
+        why = "the batch is ragged, and its members' matrices of scores have no common shape";
+    else if (asked > CLATTN_ALGORITHM_STAGED && matrix)
+        why = "it never holds the matrix that scores or weights ask for; use auto or staged";
+    else if (matrix && plan->options.require_fused)
+        why = "scores or weights are outputs, which staged alone gives, and require_fused rules that out";
+    else if (asked == CLATTN_ALGORITHM_SPLIT)
+        why = clattn__cannot_split(s);
+    return why ? clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED, "algorithm is %s: %s", name, why) : CLATTN_OK;
+}
+
 static clattn_status check_options(clattn_plan *plan, const clattn__attention_sizes *s, const clattn_attention_options *options) {
     clattn_status status = check_flag(plan, "causal", options->causal);
     if (status == CLATTN_OK) status = check_flag(plan, "has_scale", options->has_scale);
     if (status == CLATTN_OK) status = check_flag(plan, "has_window", options->has_window);
     if (status == CLATTN_OK) status = check_flag(plan, "alibi", options->alibi);
-    if (status == CLATTN_OK) status = check_scale(plan, options);
+    if (status == CLATTN_OK) status = check_scale(plan, s, options);
     if (status == CLATTN_OK) status = check_window(plan, options);
     if (status == CLATTN_OK) status = check_alignment(plan, s, options);
     if (status != CLATTN_OK) return status;
@@ -122,7 +155,7 @@ static clattn_status declare_option_tensors(clattn_plan *plan, const clattn__att
          CLATTN__TYPE(CLATTN_BOOL), true, CLATTN__READ, broadcasts},
         {CLATTN_TENSOR_BIAS, bias,
          {broadcast(bias, 0, s->batch), broadcast(bias, 1, s->heads_q), broadcast(bias, 2, s->len_q), bias_len},
-         CLATTN__ONLY_F32 | CLATTN__TYPE(s->dtype), true, CLATTN__READ, broadcasts},
+         CLATTN__ONLY_F32 | CLATTN__TYPE(s->stored), true, CLATTN__READ, broadcasts},
         {CLATTN_TENSOR_ALIBI_SLOPES, slopes, {broadcast(slopes, 0, s->members), s->heads_q, 1, 1}, CLATTN__ONLY_F32, true,
          CLATTN__READ, "batch or 1, q's heads, 1, 1"},
         {CLATTN_TENSOR_SINKS, sinks, {broadcast(sinks, 0, s->members), s->heads_q, 1, 1}, CLATTN__ONLY_F32, true, CLATTN__READ,
@@ -192,6 +225,7 @@ static double visible_pairs(const clattn_attention_options *options, const clatt
 
 clattn_status clattn__attention_resolve(clattn_plan *plan, const clattn__attention_sizes *s, clattn_attention_options *options) {
     clattn_status status = check_options(plan, s, options);
+    if (status == CLATTN_OK) status = check_algorithm(plan, s);
     if (status == CLATTN_OK) status = check_sizes(plan, s);
     if (status == CLATTN_OK) status = declare_option_tensors(plan, s, options);
     if (status != CLATTN_OK) return status;

@@ -60,7 +60,7 @@ static attention_params make_params(const clattn_attention_options *options, con
         .dtype = (i32)o->q.view.dtype,
         .bias_dtype = (i32)o->bias.view.dtype,
     };
-    p.modified = p.softcap != 0 || p.has_mask || p.has_bias || p.alibi;
+    p.modified = p.softcap_f64 != 0 || p.has_mask || p.has_bias || p.alibi;
     return p;
 }
 
@@ -86,18 +86,18 @@ static i64 split_of(i64 len_kv) {
 
 enum { SPLIT_QUERIES = 16, SPLIT_LEAST_KEYS = 128 };
 
-/* Why the keys are not split, or NULL where they are: one query, or a few, would leave most lanes of a fused kernel idle. */
-static const char *cannot_split(const clattn__attention_sizes *s) {
+const char *clattn__cannot_split(const clattn__attention_sizes *s) {
     if (s->ragged) return "it serves no ragged batch";
     return s->dtype == CLATTN_F64 ? "it serves no f64" : NULL;
 }
 
-/* A bias may leave a row nothing but scores near the least float, whose log-sum-exp has no digits left for the number of its keys:
+/* Why the keys are not split, or NULL where they are: one query, or a few, would leave most lanes of a fused kernel idle.
+ * A bias may leave a row nothing but scores near the least float, whose log-sum-exp has no digits left for the number of its keys:
  * parts of different sizes would then count alike. */
 static const char *should_not_split(const clattn__attention_sizes *s, const clattn__params *params) {
     if (params->attention.has_bias) return "a bias may be too low for the log-sum-exp of a part";
     if (s->len_q > SPLIT_QUERIES) return "it is for at most 16 queries";
-    return s->len_kv < SPLIT_LEAST_KEYS ? "it is for at least 128 keys" : cannot_split(s);
+    return s->len_kv < SPLIT_LEAST_KEYS ? "it is for at least 128 keys" : clattn__cannot_split(s);
 }
 
 static clattn_status emit_split(clattn_plan *plan, const clattn__row *row, clattn__params params, const clattn__attention_sizes *s,
@@ -168,7 +168,7 @@ static clattn_status stage_scores(stages *g, clattn_scores_form form) {
     const bool wanted = is_here(&g->o.scores);
     clattn_status status = stage(g, CLATTN__ROLE_SCORES, &g->matrix, &g->matrix,
                                  (clattn__place[]){g->o.q.place, g->o.k.place, g->matrix.place}, &p);
-    if (status == CLATTN_OK && wanted && form == CLATTN_SCORES_SOFTCAP && p.softcap != 0) {
+    if (status == CLATTN_OK && wanted && form == CLATTN_SCORES_SOFTCAP && p.softcap_f64 != 0) {
         attention_params softcap = p;
         softcap.has_mask = softcap.has_bias = softcap.alibi = 0;
         softcap.keys = (key_mask){0, -1, -1, 0};
@@ -178,7 +178,7 @@ static clattn_status stage_scores(stages *g, clattn_scores_form form) {
         p.softcap_f64 = 0;
     }
     if (status == CLATTN_OK && wanted && form != CLATTN_SCORES_BIAS) status = keep(g);
-    if (status == CLATTN_OK && (p.softcap != 0 || p.has_mask || p.has_bias || p.alibi || hides_by_position(&p)))
+    if (status == CLATTN_OK && (p.softcap_f64 != 0 || p.has_mask || p.has_bias || p.alibi || hides_by_position(&p)))
         status = stage_mask(g, &p);
     if (status == CLATTN_OK && wanted && form == CLATTN_SCORES_BIAS) status = keep(g);
     return status;
@@ -224,26 +224,11 @@ static const clattn__row *try_row(clattn_plan *plan, clattn__role role, const cl
     return row;
 }
 
-static clattn_status refuse_staged(clattn_plan *plan, const char *why) {
-    return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED, "%s; staged is left, and %s does not hold a matrix of scores", why,
-                        plan->options.require_fused ? "require_fused" : "a ragged batch");
-}
-
 /* What was asked for by name. */
-static clattn_status choose_asked(clattn_plan *plan, const clattn__params *params, const clattn__attention_sizes *s, bool matrix,
-                                  clattn__role *role, const clattn__row **row) {
+static clattn_status choose_asked(clattn_plan *plan, const clattn__params *params, clattn__role *role, const clattn__row **row) {
     const clattn_algorithm asked = plan->options.algorithm;
-    const char *const names[] = {"auto", "staged", "fused", "split"};
-    clattn__text_add(&plan->why, "%s: asked for\n", names[asked]);
-    if (asked == CLATTN_ALGORITHM_STAGED) {
-        *row = NULL;
-        return s->ragged || plan->options.require_fused ? refuse_staged(plan, "algorithm staged is asked for") : CLATTN_OK;
-    }
-    if (matrix)
-        return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED,
-                            "algorithm %s never holds the matrix that scores or weights ask for; use auto or staged", names[asked]);
-    if (asked == CLATTN_ALGORITHM_SPLIT && cannot_split(s))
-        return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED, "algorithm split is asked for: %s", cannot_split(s));
+    clattn__text_add(&plan->why, "%s: asked for\n", clattn__algorithm_name(asked));
+    if (asked == CLATTN_ALGORITHM_STAGED) return CLATTN_OK;
     *role = asked == CLATTN_ALGORITHM_SPLIT ? CLATTN__ROLE_ATTENTION_SPLIT : CLATTN__ROLE_ATTENTION;
     return clattn__plan_choose(plan, *role, params, row);
 }
@@ -252,9 +237,8 @@ static clattn_status choose(clattn_plan *plan, const clattn__params *params, con
                             clattn__role *role, const clattn__row **row) {
     const long long len_q = s->len_q, len_kv = s->len_kv;
     *row = NULL;
-    if (plan->options.algorithm != CLATTN_ALGORITHM_AUTO) return choose_asked(plan, params, s, matrix, role, row);
+    if (plan->options.algorithm != CLATTN_ALGORITHM_AUTO) return choose_asked(plan, params, role, row);
     if (matrix) {
-        if (plan->options.require_fused) return refuse_staged(plan, "scores or weights are outputs");
         clattn__text_add(&plan->why, "staged: scores or weights are outputs, and fused never holds them\n");
         return CLATTN_OK;
     }
@@ -273,7 +257,10 @@ static clattn_status choose(clattn_plan *plan, const clattn__params *params, con
         if (should_not_split(s, params)) clattn__text_add(&plan->why, "not split: %s\n", should_not_split(s, params));
         return CLATTN_OK;
     }
-    if (plan->options.require_fused || s->ragged) return refuse_staged(plan, plan->why.data ? plan->why.data : "no fused kernel");
+    if (plan->options.require_fused || s->ragged)
+        return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED,
+                            "no fused kernel serves this device, type and shape, and %s rules out staged:\n%s",
+                            plan->options.require_fused ? "require_fused" : "a ragged batch", plan->why.data ? plan->why.data : "");
     clattn__text_add(&plan->why, "staged: no fused kernel serves this device, type and shape\n");
     return CLATTN_OK;
 }

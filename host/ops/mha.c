@@ -8,7 +8,8 @@
 /* Of the attention within; heads and columns are checked. */
 static clattn__attention_sizes attention_sizes(const clattn_mha_desc *d) {
     return (clattn__attention_sizes){
-        .dtype = CLATTN_F32, /* what is within, whatever is stored */
+        .dtype = CLATTN_F32,
+        .stored = d->x.dtype,
         .batch = d->x.size[0],
         .members = d->x.size[0],
         .heads_q = d->heads_q,
@@ -168,6 +169,7 @@ static clattn_status mha_build(clattn_plan *plan) {
         status = clattn__plan_scratch(plan, out, &o.out);
     }
     clattn__attention_option_operands(plan, &o);
+    if (status == CLATTN_OK) status = clattn__convert_emit(plan, CLATTN_F32, &o.bias);
     if (status == CLATTN_OK) status = clattn__attention_emit(plan, &d->options, &s, &o);
     if (status != CLATTN_OK) return status;
     return d->w_o.dtype == CLATTN_ABSENT ? clattn__hand_over_emit(plan, &merged, &output) : project_out(plan, d, &x, &o.out);

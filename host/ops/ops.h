@@ -45,16 +45,20 @@ typedef enum clattn__cache {
 } clattn__cache;
 
 typedef struct clattn__attention_sizes {
-    clattn_dtype dtype;
+    clattn_dtype dtype;  /* of the arithmetic's operands */
+    clattn_dtype stored; /* of the caller's */
     int64_t batch, heads_q, heads_kv, len_q, len_kv, head_dim, value_dim;
     int64_t members; /* of the batch; more than `batch` (1) where it is ragged */
-    bool ragged;
+    bool ragged, rotary;
     clattn__cache cache;
     int64_t past, fresh; /* keys of a CLATTN__CACHE_PAST; new keys */
 } clattn__attention_sizes;
 
 /* Check the options for attention of these sizes, declare their tensors, resolve the scale, count the flops. */
 clattn_status clattn__attention_resolve(clattn_plan *, const clattn__attention_sizes *, clattn_attention_options *);
+const char *clattn__algorithm_name(clattn_algorithm);
+/* Why keys cannot be split, or NULL. */
+const char *clattn__cannot_split(const clattn__attention_sizes *);
 /* What resolved options hide by position. */
 key_mask clattn__key_mask(const clattn_attention_options *, const clattn__attention_sizes *);
 /* What a run in host memory can check: each of kv_lengths is 0 to len_kv. */

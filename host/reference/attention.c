@@ -185,11 +185,11 @@ static double softmax(const oracle *a, const seat *m, i64 h, i64 i, double *row)
     double shift = row_max == -INFINITY ? 0 : row_max;
     double row_sum = exp(sink - shift);
     for (i64 j = 0; j < m->len_kv; j++) {
-        row[j] = is_live_key(a, m, h, i, j) ? exp(row[j] - shift) : 0;
-        row_sum += row[j];
+        if (is_live_key(a, m, h, i, j)) row_sum += exp(row[j] - shift);
     }
     for (i64 j = 0; j < m->len_kv; j++) {
-        if (is_live_key(a, m, h, i, j) && row_sum != 0) row[j] /= row_sum;
+        const bool weighs = is_live_key(a, m, h, i, j) && row[j] != -INFINITY;
+        row[j] = weighs ? exp(row[j] - shift) / row_sum : 0;
     }
     return shift + log(row_sum);
 }

@@ -19,10 +19,13 @@
  *    offset (see clattn_align).
  *
  *    A masked key never reaches out, lse or weights, not even as 0 * NaN; scores raw and after softcap are of every key that k has
- *    room for. A row without a live key gives out = 0, weights = 0, lse = -infinity. A score of -infinity weighs 0. A live NaN or +infinity score makes its own row NaN and no other; a row whose
- *    live scores are all -infinity is like one without a live key. A live key's NaN or infinite value makes its element of out
- *    NaN even where the weight is 0. A sink is one more logit of its head's rows, with the value 0: it adds to the softmax's
- *    denominator and to lse; a row without a live key then has out = 0 and lse = the sink.
+ *    room for. A row without a live key gives out = 0, weights = 0, lse = -infinity.
+ *    A score of -infinity weighs 0, and where all live scores are that, every weight is 0 and lse = -infinity. A live NaN or
+ *    +infinity score makes lse, out and all weights above 0 of its own row NaN, and of no other. A live key's value counts even
+ *    where its weight is 0, or underflows to it: NaN and infinite ones make their element of out NaN, or infinite.
+ *    A sink is one more logit of its head's rows, with the value 0: it adds to the softmax's denominator and to lse; a row without
+ *    a live key then has out = 0 and lse = the sink. A sink of -infinity is none; one of NaN or +infinity makes lse NaN, and out
+ *    and weights wherever a weight would be above 0.
  *    Zero-length dimensions are legal; without elements in head_dim every raw score is 0.
  *
  *    Elements are f32, f16, bf16 or f64; q, k, v and out are of one type. Sums are f32 whatever the storage, and f64 for f64 (on
@@ -326,8 +329,9 @@ CLATTN_API clattn_status clattn_context_device(clattn_context *context, clattn_d
 /* ------------------------------------------------------------------------------------------------------------------ */
 /* Descriptors                                                                                                        */
 
-/* The absolute position of query i is i + offset. It matters to causal, to windows and to ALiBi, and is refused without any. The
- * lengths are those of the batch member where members differ. */
+/* The absolute position of query i is i + offset. It matters to causal, to windows and to ALiBi (and PAST to rotary embedding),
+ * and is refused without any. The default is TOP_LEFT also for windows, which FlashAttention aligns bottom-right. The lengths are
+ * those of the batch member where members differ. */
 typedef enum clattn_align {
     CLATTN_ALIGN_TOP_LEFT = 0,     /* offset = 0                (PyTorch's is_causal) */
     CLATTN_ALIGN_BOTTOM_RIGHT = 1, /* offset = len_kv - len_q   (FlashAttention; ONNX with nonpad_kv_seqlen) */
@@ -345,11 +349,12 @@ typedef enum clattn_scores_form {
 /* Which softmax, for every operator that attends. Without a size of its own: see "ABI". Tensors here are inputs that a run binds
  * like the others, each optional:
  *   mask          BOOL, true: attend             both (batch or 1, heads_q or 1, len_q or 1, len_kv or less): keys past theirs are
- *   bias          F32, or q's type, added        masked, so a size of 1 tells of key 0 alone; a stride of 0 broadcasts over keys
- *   kv_lengths    I32 or I64 (batch, 1, 1, 1)    keys of each batch member; what k and v hold past them is not read
+ *   bias          F32, or q's (x's) type, added  masked, so a size of 1 tells of key 0 alone; a stride of 0 broadcasts over keys
+ *   kv_lengths    I32 or I64 (batch, 1, 1, 1)    keys of each batch member; what k and v hold past them is not read. Not together
+ *                                                with a cache or offsets, which say the lengths
  *   alibi_slopes  F32 (batch or 1, heads_q, 1, 1)
  *   sinks         F32 (batch or 1, heads_q, 1, 1)                                             (Xiao et al. 2023; one logit a head)
- */
+ * In a ragged batch, batch is the number of members for slopes and sinks. */
 typedef struct clattn_attention_options {
     int has_scale; /* 0: scale = 1 / sqrt(head_dim) */
     int causal;    /* 1: keep keys <= position */
@@ -358,10 +363,12 @@ typedef struct clattn_attention_options {
     int has_window;   /* 1: keep keys from position - window_left to position + window_right, both inclusive */
     int64_t past_len; /* for CLATTN_ALIGN_PAST without a cache: 0 to 2^61 */
     int64_t offset;   /* for CLATTN_ALIGN_OFFSET: -2^61 to 2^61 */
-    int64_t window_left, window_right; /* 0 to 2^61; -1: unbounded */
-    double softcap;                    /* 0: none */
-    int alibi; /* 1: the standard slopes, 2^(-8 (h + 1) / heads) where heads is a power of two  (Press et al. 2022) */
-    clattn_scores_form scores_form;
+    int64_t window_left, window_right; /* 0 to 2^61; -1: unbounded, and not both */
+    double softcap;                    /* above 0; 0: none */
+    /* 1: the standard slopes of heads_q heads (Press et al. 2022). Of a power of two n they are 2^(-8 (h + 1) / n), h = 0 ... n - 1.
+     * Else n is the largest power of two below heads_q, and its slopes are followed by those of 2 n with h = 0, 2, 4, ... */
+    int alibi;
+    clattn_scores_form scores_form; /* without a softcap, SOFTCAP is RAW */
     clattn_tensor mask, bias, alibi_slopes, sinks, kv_lengths;
 } clattn_attention_options;
 
@@ -381,21 +388,23 @@ typedef enum clattn_rotary {
  *
  * A cache of keys and values. k and v are then the new ones, and attention is over all, len_kv of them:
  *   past_k, past_v        (batch, heads_kv, past, dim)    len_kv = past + new. Where they are given, present_k and present_v
- *                                                         (batch, heads_kv, past + new, dim) are outputs, optional: past, then new
+ *                                                         (batch, heads_kv, past + new, dim) are outputs, optional, but both or
+ *                                                         neither: past, then new
  *   past_lengths          I32 or I64 (batch, 1, 1, 1)     instead of past_k and past_v: appends in place. present_k and present_v
  *                         are then the caller's cache (batch, heads_kv, capacity, dim), with room for capacity keys, of which
  *                         member b has past_lengths[b] already; the new ones are written after those, and the keys of member b
- *                         are past_lengths[b] + new. len_kv = capacity in the shapes of mask, bias, scores and weights
+ *                         are past_lengths[b] + new. len_kv = capacity in the shapes of mask, bias, scores and weights. k
+ *                         and v may not lie in the cache themselves, nor past_lengths: advance them after the run
  *
  * Rotary embedding: rotary_cos and rotary_sin, F32 (1 or batch, 1, positions, rotary_dim / 2), rotate the first rotary_dim elements
  * of each head of q, of k, but not of past_k: query i and new key i stand at position i + the number of past keys (of the cache, else
- * past_len). present_k holds rotated keys. Positions past the table are refused, or where only the device knows them, take its
- * last row.
+ * past_len with CLATTN_ALIGN_PAST). So the table has max(len_q, new) + past positions or more; fewer are refused, or where only the
+ * device knows the past, its last row serves. present_k holds rotated keys.
  *
  * A ragged batch: q_offsets and kv_offsets, I32 or I64 (1, 1, 1, members + 1), ascending from 0. q, out and lse are then
  * (1, heads_q, all queries, .), k and v (1, heads_kv, all keys, .), and member b has the queries q_offsets[b] to q_offsets[b + 1] - 1
- * and the keys likewise; a member may have none of either. Rows of out and lse past the last offset keep what they hold. Not together with a cache, rotary, kv_lengths, mask, bias, scores
- * or weights.
+ * and the keys likewise; a member may have none of either. Rows of out and lse past the last offset keep what they hold. Not
+ * together with a cache, rotary, kv_lengths, mask, bias, scores or weights.
  *
  * Integers in host memory are checked when a plan runs; those in a device's memory are clamped to what the views hold.
  * Sources: Vaswani et al. 2017, eq. 1; the fused algorithm: Dao 2023 (FlashAttention-2), algorithm 1; split over keys: Dao et al.
@@ -418,8 +427,9 @@ typedef struct clattn_attention_desc {
  *                                                      member p * batch + b
  *   sinks     F32 (batch or 1, heads, 1, 1) optional: enters here, not in the parts
  *   out       (batch, heads, len, value_dim)           lse F32 (batch, heads, len, 1) optional
- * out_parts and out may differ in type. A part without keys has lse -infinity, and its out_part is not read. Without any part out
- * is 0, and lse -infinity or the sink. Source: Dao et al. 2023 (Flash-Decoding); Liu et al. 2023 (Ring Attention). */
+ * out_parts and out are F32, F16 or BF16, each its own (not F64: an lse is F32). A part without keys has lse -infinity, and its
+ * out_part is not read; a NaN lse makes its row NaN. Without any part, or where all are without keys, out is 0, and lse -infinity
+ * or the sink. Source: Dao et al. 2023 (Flash-Decoding); Liu et al. 2023 (Ring Attention). */
 typedef struct clattn_merge_desc {
     size_t struct_size;
     clattn_tensor out_parts, lse_parts, sinks;
@@ -506,8 +516,8 @@ typedef enum clattn_recurrence_form {
     CLATTN_RECURRENCE_STEPS = 2,      /* one launch a step */
 } clattn_recurrence_form;
 
-/* What a descriptor leaves open: the same result, up to rounding, computed in another way. The reference device has one way
- * and computes all of them so. */
+/* What a descriptor leaves open: the same result, up to rounding, computed in another way. The reference device has one way, and
+ * computes so whatever another device could do. */
 typedef struct clattn_plan_options {
     size_t struct_size;
     clattn_algorithm algorithm;

@@ -320,7 +320,7 @@ INLINE void block_values(const block *blk, const memory *mem, i64 at, const atte
 }
 
 /* The factor that makes a row of sums one of averages, and the log-sum-exp. A sum of 0 is that of a row without a finite
- * score, all of whose weights are 0. A sink is one more logit. */
+ * score, all of whose weights are 0, whatever the sink. A sink is one more logit. */
 INLINE void block_finish(const block *blk, const head *hd, const attention_params *p, real factors[LANES], real logs[LANES]) {
     UNROLL for (int v = 0; v < VECTORS; v++) {
         vec top = blk->row_max[v] * TO_NATURAL, sum = blk->row_sum[v], old = vec_splat(REAL(1.0));
@@ -331,7 +331,7 @@ INLINE void block_finish(const block *blk, const head *hd, const attention_param
             sum = sum * old + vec_exp(sink - shift);
             top = higher;
         }
-        vec_store(vec_select(sum == vec_splat(REAL(0.0)), vec_splat(REAL(1.0)), old / sum), factors + v * WIDTH);
+        vec_store(vec_select(blk->row_sum[v] == vec_splat(REAL(0.0)), vec_splat(REAL(1.0)), old / sum), factors + v * WIDTH);
         real sums[WIDTH];
         vec_store(sum, sums);
         vec_store(top, logs + v * WIDTH);

@@ -23,6 +23,7 @@ typedef struct parts {
     __global const float *lse;
     i64 count, step;
     float shift, sum; /* shift: their maximum, or 0 while that is -infinity */
+    int empty;        /* no part has keys: whatever the sink, out is 0 */
 } parts;
 
 /* The lse of the parts from `first` on, and their weights not yet divided; -infinity and 0 beyond the last. */
@@ -33,9 +34,12 @@ INLINE void weigh(const parts *row, i64 first, float lse[WIDTH], float weights[W
 
 /* A NaN need not be the maximum: exp(NaN - maximum) is NaN, and so is the sum. */
 INLINE parts parts_of(__global const float *lse, const merge_params *p, float sink) {
-    parts row = {lse, p->parts, p->lse_part, 0.0f, 0.0f};
+    parts row = {lse, p->parts, p->lse_part, 0.0f, 0.0f, 1};
     float lanes[WIDTH], weights[WIDTH], top = sink;
-    for (i64 n = 0; n < row.count; n++) top = lse[n * row.step] > top ? lse[n * row.step] : top;
+    for (i64 n = 0; n < row.count; n++) {
+        top = lse[n * row.step] > top ? lse[n * row.step] : top;
+        row.empty &= lse[n * row.step] == -INFINITY;
+    }
     row.shift = top > -INFINITY ? top : 0.0f;
     for (i64 first = 0; first < row.count; first += WIDTH) {
         weigh(&row, first, lanes, weights);
@@ -50,7 +54,7 @@ INLINE parts parts_of(__global const float *lse, const merge_params *p, float si
 INLINE void merge_chunk(const parts *row, const merge_params *p, __global const void *x, i64 x_at, __global void *y, i64 y_at,
                         int count) {
     float lse[WIDTH], weights[WIDTH], sum[CHUNK], part[CHUNK];
-    const float factor = row->sum == 0.0f ? 1.0f : 1.0f / row->sum;
+    const float factor = row->empty ? 1.0f : 1.0f / row->sum;
     for (int d = 0; d < count; d++) sum[d] = 0.0f;
     for (i64 first = 0; first < row->count; first += WIDTH) {
         weigh(row, first, lse, weights);

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A score of -infinity weighs 0; a row of nothing else has weights 0, and lse -infinity or the sink. NaN and +infinity make the
- * row NaN, but masked keys weigh 0 even there: those out of range and, where elements mask, those with a score of -infinity.
+ * A score of -infinity weighs 0 in any row; a row of nothing else has weights 0, and lse -infinity or the sink. NaN and
+ * +infinity make the rest of the row NaN.
  * group = (b * heads_q + h) * ceil(len_q / TILE_M) + tile of TILE_M queries. Keys lie in lanes: three walks over a row (maximum,
  * exponentials and their sum, quotient), then one reduction across lanes. No private memory beyond a vector.
  */
@@ -29,11 +29,10 @@ INLINE vec live_load(__global const real *row, i64 step, i64 j, key_range live) 
 
 /* Softmax of a row's live scores, in vectors that begin at multiples of their width: what it writes into the first one's masked
  * lanes is of no use. Returns the log-sum-exp. The maximum need not keep a NaN: exp(NaN - max) is NaN, and so is the sum. */
-INLINE real softmax_row(__global const real *from, i64 from_step, __global real *to, i64 to_step, key_range live, real sink,
-                      int elements) {
+INLINE real softmax_row(__global const real *from, i64 from_step, __global real *to, i64 to_step, key_range live,
+                        real sink) {
     const i64 first = live.first / WIDTH * WIDTH, end = live.end;
     const vec masked = vec_splat(-INFINITY), never = vec_splat(NEVER), zero = vec_splat(REAL(0.0));
-    const ivec marked = ivec_splat(elements ? -1 : 0);
     real lanes[WIDTH], row_max = sink, row_sum;
     vec tops = masked, sums = zero;
     for (i64 j = first; j < end; j += WIDTH) tops = vec_max(tops, live_load(from, from_step, j, live));
@@ -44,7 +43,7 @@ INLINE real softmax_row(__global const real *from, i64 from_step, __global real 
     for (i64 j = first; j < end; j += WIDTH) {
         const vec score = live_load(from, from_step, j, live), weight = vec_exp(score - shift);
         sums += weight;
-        row_store(to + j * to_step, to_step, end - j, vec_select((score == masked) & marked, never, weight));
+        row_store(to + j * to_step, to_step, end - j, vec_select(score == masked, never, weight));
     }
     vec_store(vec_exp(vec_splat(sink) - shift), lanes);
     row_sum = sink == -INFINITY ? REAL(0.0) : lanes[0];
@@ -54,8 +53,8 @@ INLINE real softmax_row(__global const real *from, i64 from_step, __global real 
     const vec factor = vec_splat(row_sum == REAL(0.0) ? REAL(1.0) : REAL(1.0) / row_sum);
     for (i64 j = first; j < end; j += WIDTH) {
         const vec weight = row_load(to + j * to_step, to_step, end - j, REAL(0.0));
-        const ivec masks = (vec_bits(weight) == vec_bits(never)) & marked;
-        row_store(to + j * to_step, to_step, end - j, vec_select(masks, zero, factor * weight));
+        const ivec masked_lanes = vec_bits(weight) == vec_bits(never);
+        row_store(to + j * to_step, to_step, end - j, vec_select(masked_lanes, zero, factor * weight));
     }
     return row_max + log(row_sum);
 }
@@ -73,7 +72,7 @@ __kernel GROUP_OF_ONE void softmax(__global const real *scores, __global real *w
             __global real *row = weights + b * p.weights.b + h * p.weights.h + i * p.weights.l;
             const key_range live = live_range(&p, &m, i);
             const real sum = softmax_row(scores + b * p.scores.b + h * p.scores.h + i * p.scores.l, p.scores.d, row, p.weights.d,
-                                         live, sink, p.has_mask || p.has_bias);
+                                         live, sink);
             for (i64 j = 0; j < live.first; j++) row[j * p.weights.d] = REAL(0.0);
             for (i64 j = live.end; j < p.len_kv; j++) row[j * p.weights.d] = REAL(0.0);
             if (p.has_lse) lse[b * p.lse.b + h * p.lse.h + i * p.lse.l] = (float)sum;

@@ -27,14 +27,18 @@
 typedef struct parts {
     const global float *lse;
     float shift, sum; /* shift: their maximum, or 0 while that is -infinity */
+    int empty;        /* no part has keys: whatever the sink, out is 0 */
 } parts;
 
 /* fmax drops a NaN, but exp(NaN - shift) is NaN, and so is the sum. */
 INLINE parts parts_of(const merge_params *p, const global float *lse, float sink) {
     float top = sink;
     for (i64 n = 0; n < p->parts; n++) top = fmax(top, lse[n * p->lse_part]);
-    parts row = {lse, top == -INFINITY ? 0.0f : top, 0.0f};
-    for (i64 n = 0; n < p->parts; n++) row.sum += exp(lse[n * p->lse_part] - row.shift);
+    parts row = {lse, top == -INFINITY ? 0.0f : top, 0.0f, 1};
+    for (i64 n = 0; n < p->parts; n++) {
+        row.sum += exp(lse[n * p->lse_part] - row.shift);
+        row.empty &= lse[n * p->lse_part] == -INFINITY;
+    }
     row.sum += exp(sink - row.shift);
     return row;
 }
@@ -42,7 +46,7 @@ INLINE parts parts_of(const merge_params *p, const global float *lse, float sink
 /* Columns d, d + LANES, ... of a row, COLUMNS at most; x and y say where column 0 is. */
 INLINE void merge_columns(const merge_params *p, const parts *row, const global void *out_parts, i64 x, global void *out, i64 y,
                           i64 d) {
-    const float factor = row->sum == 0.0f ? 1.0f : 1.0f / row->sum;
+    const float factor = row->empty ? 1.0f : 1.0f / row->sum;
     float sum[COLUMNS];
     UNROLL for (int c = 0; c < COLUMNS; c++) sum[c] = 0.0f;
     for (i64 n = 0; n < p->parts; n++, x += p->out_part) {

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A score of -infinity weighs 0; a row of nothing else has weights 0 and lse -infinity, or its sink. A NaN or a +infinity makes
- * its row NaN, but masked keys weigh 0 even there.
+ * A score of -infinity weighs 0 in any row; a row of nothing else has weights 0 and lse -infinity, or its sink. A NaN or a
+ * +infinity makes the rest of its row NaN.
  * Source and destination may be the same memory.
  *
  * Shapes          scores, weights (batch, heads_q, len_q, len_kv), lse (batch, heads_q, len_q, 1) where has_lse
@@ -35,9 +35,9 @@ INLINE exp_sum join(exp_sum a, exp_sum b) {
     return both;
 }
 
-/* Where elements mask, -infinity weighs 0 even in a row of NaN, whose scale is one: it may be that of a masked key. */
-INLINE float weight_of(float score, float max, float scale, int elements) {
-    return elements && score == -INFINITY ? 0.0f : exp(score - pivot(max)) * scale;
+/* -infinity weighs 0 even in a row of NaN, whose scale is one: it may be that of a masked key. */
+INLINE float weight_of(float score, float max, float scale) {
+    return score == -INFINITY ? 0.0f : exp(score - pivot(max)) * scale;
 }
 
 /* The lane's first key from `key` on. */
@@ -86,7 +86,7 @@ KERNEL void softmax(const global float *scores, global float *weights, global fl
         const exp_sum total = join(sum_of_row(sums, sum_of_lane(from, p.scores.d, live, lane), lane), sink);
         const float scale = total.sum == 0.0f ? 0.0f : 1.0f / total.sum;
         for (i64 j = lane_from(live.first, lane); j < live.end; j += LANES)
-            to[j * p.weights.d] = weight_of(from[j * p.scores.d], total.max, scale, p.has_mask || p.has_bias);
+            to[j * p.weights.d] = weight_of(from[j * p.scores.d], total.max, scale);
         for (i64 j = lane; j < live.first; j += LANES) to[j * p.weights.d] = 0.0f;
         for (i64 j = live.end + lane; j < p.len_kv && i < p.len_q; j += LANES) to[j * p.weights.d] = 0.0f;
         if (p.has_lse && lane == 0 && i < p.len_q) lse[offset_of(p.lse, at.b, at.h, i, 0)] = total.max + log(total.sum);

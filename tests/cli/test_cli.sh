@@ -226,7 +226,9 @@ done
 put b.npy u1 2 3 3 # 3 added to the first two, the rest masked
 good attend "${zero[@]}" --bias b.npy --scores s.npy --scores-mode bias
 near s.npy 3 3 -inf -inf 3 3 -inf -inf
-good attend "${zero[@]}" --window 0,0
+run 0 attend "${zero[@]}" --window 0,0
+grep -q "note: query 0 stands at key 0" stderr || failed "nothing says where queries stand: $(cat stderr)"
+good attend "${zero[@]}" --window 0,0 --align top-left
 near o.npy "${v[0]}" "${v[1]}"
 good attend "${zero[@]}" --window 1,-1 --align bottom-right
 near o.npy "$(some 1 3)" "$(some 2 2)"
@@ -249,12 +251,12 @@ good attend "${zero[@]}" --sinks sink.npy --lse l.npy
 near l.npy 1.609438 1.609438
 near o.npy "$(some 0 4 | awk '{ print $1 * .8 }')" "$(some 0 4 | awk '{ print $1 * .8 }')"
 put slope.npy f2 1 .00390625
-good attend "${zero[@]}" --alibi standard --scores s.npy --scores-mode bias
+good attend "${zero[@]}" --alibi standard --align top-left --scores s.npy --scores-mode bias
 near s.npy 0 -.00390625 -.0078125 -.01171875 -.00390625 0 -.00390625 -.0078125
 cp o.npy standard.npy
-good attend "${zero[@]}" --alibi slope.npy --weights w.npy
+good attend "${zero[@]}" --alibi slope.npy --align top-left --weights w.npy
 same o.npy standard.npy
-good attend "${zero[@]}" --alibi slope.npy --scores s.npy --scores-mode softmax
+good attend "${zero[@]}" --alibi slope.npy --align top-left --scores s.npy --scores-mode softmax
 same s.npy w.npy
 
 # raw, softcap, bias: 3 and 6 before
