@@ -350,6 +350,75 @@ static const int64_t huge = (int64_t)1 << 62;
     X(desc.struct_size = 0, ARGUMENT, "struct_size 0")                                                                   \
     X(desc.struct_size = 7, ARGUMENT, "struct_size 7")
 
+#define TYPED(type, b, h, l, d) clattn_tensor_bhld(CLATTN_##type, b, h, l, d)
+#define A_PAST desc.past_k = view(2, 2, 3, 8), desc.past_v = view(2, 2, 3, 6)
+#define A_CACHE                                                                                                          \
+    desc.present_k = view(2, 2, 20, 8), desc.present_v = view(2, 2, 20, 6), desc.past_lengths = TYPED(I32, 2, 1, 1, 1)
+#define A_TABLE(positions)                                                                                               \
+    desc.rotary = CLATTN_ROTARY_HALF, desc.rotary_cos = view(1, 1, positions, 4), desc.rotary_sin = view(1, 1, positions, 4)
+#define A_RAGGED                                                                                                         \
+    desc.q = view(1, 4, 5, 8), desc.k = view(1, 2, 7, 8), desc.v = view(1, 2, 7, 6), desc.out = view(1, 4, 5, 6),        \
+    desc.q_offsets = desc.kv_offsets = TYPED(I64, 1, 1, 1, 4)
+
+#define OPTION_ERRORS(X)                                                                                                 \
+    X(desc.reserved = 3, ARGUMENT, "reserved 0x3")                                                                       \
+    X(options.reserved = 3, ARGUMENT, "options reserved 0x3")                                                            \
+    X(options.require_fused = 2, ARGUMENT, "require_fused 2")                                                            \
+    X(desc.options.window_left = 4, ARGUMENT, "window_left 4 has_window 0")                                              \
+    X((desc.options.has_window = 1, desc.options.window_left = -2), ARGUMENT, "window_left -2")                          \
+    X((desc.options.has_window = 1, desc.options.window_right = huge), OVERFLOW, "window_right 4611686018427387904")     \
+    X((desc.options.has_window = 1, desc.options.window_left = desc.options.window_right = -1), ARGUMENT, "unbounded")   \
+    X(desc.options.has_window = 2, ARGUMENT, "has_window 2")                                                             \
+    X(desc.options.softcap = -1, ARGUMENT, "softcap -1")                                                                 \
+    X(desc.options.softcap = NAN, ARGUMENT, "softcap nan")                                                               \
+    X(desc.options.softcap = 1e39, ARGUMENT, "softcap fp32")                                                             \
+    X(desc.options.alibi = 2, ARGUMENT, "alibi 2")                                                                       \
+    X((desc.options.alibi = 1, desc.options.alibi_slopes = view(1, 4, 1, 1)), ARGUMENT, "alibi alibi_slopes")            \
+    X(desc.options.scores_form = (clattn_scores_form)7, ARGUMENT, "scores_form 7")                                       \
+    X(desc.options.scores_form = CLATTN_SCORES_BIAS, ARGUMENT, "scores_form scores absent")                              \
+    X(desc.options.mask = view(1, 1, 5, 7), ARGUMENT, "mask f32")                                                        \
+    X(desc.options.mask = TYPED(BOOL, 1, 3, 5, 7), SHAPE, "mask heads 3 4")                                              \
+    X(desc.options.mask = TYPED(BOOL, 1, 1, 5, 8), SHAPE, "mask dim 8 7")                                                \
+    X(desc.options.bias = TYPED(F16, 1, 1, 5, 7), ARGUMENT, "bias f16")                                                  \
+    X(desc.options.bias = view(1, 1, 4, 7), SHAPE, "bias len 4 5")                                                       \
+    X(desc.options.sinks = view(1, 3, 1, 1), SHAPE, "sinks heads 3 4")                                                   \
+    X(desc.options.alibi_slopes = view(3, 4, 1, 1), SHAPE, "alibi_slopes batch 3 2")                                     \
+    X(desc.options.kv_lengths = view(2, 1, 1, 1), ARGUMENT, "kv_lengths f32")                                            \
+    X((A_PAST, desc.options.kv_lengths = TYPED(I32, 2, 1, 1, 1)), ARGUMENT, "kv_lengths cache")                          \
+    X((A_PAST, desc.past_v = absent), ARGUMENT, "past_k past_v")                                                         \
+    X((A_PAST, desc.past_v.size[2] = 4), SHAPE, "past_v len 4 3")                                                        \
+    X((A_PAST, A_CACHE), ARGUMENT, "past_lengths past_k")                                                                \
+    X((A_PAST, desc.present_k = view(2, 2, 10, 8)), ARGUMENT, "present_k present_v")                                     \
+    X((A_PAST, desc.present_k = view(2, 2, 9, 8), desc.present_v = view(2, 2, 9, 6)), SHAPE, "present_k len 9 10")       \
+    X((A_CACHE, desc.present_k = desc.present_v = absent), ARGUMENT, "past_lengths present_k")                           \
+    X((A_CACHE, desc.past_lengths = absent), ARGUMENT, "present_k past_k past_lengths")                                  \
+    X((A_CACHE, desc.present_k.size[2] = desc.present_v.size[2] = 6), SHAPE, "k len 7 cache 6")                          \
+    X((A_CACHE, desc.options.causal = 1, desc.options.align = CLATTN_ALIGN_PAST, desc.options.past_len = 2), ARGUMENT,   \
+      "past_len 2 cache")                                                                                                \
+    X((A_TABLE(7), desc.rotary = CLATTN_ROTARY_NONE), ARGUMENT, "rotary none rotary_cos")                                \
+    X(desc.rotary = CLATTN_ROTARY_INTERLEAVED, ARGUMENT, "rotary rotary_cos absent")                                     \
+    X((A_TABLE(7), desc.rotary = (clattn_rotary)3), ARGUMENT, "rotary 3")                                                \
+    X((A_TABLE(7), desc.rotary_sin = absent), ARGUMENT, "rotary_cos rotary_sin")                                         \
+    X(A_TABLE(6), SHAPE, "rotary_cos len 6 7")                                                                           \
+    X((A_PAST, A_TABLE(9)), SHAPE, "rotary_cos len 9 10")                                                                \
+    X((A_TABLE(8), desc.options.align = CLATTN_ALIGN_PAST, desc.options.past_len = 2), SHAPE, "rotary_cos len 8 9")      \
+    X((A_TABLE(7), desc.rotary_cos.size[3] = desc.rotary_sin.size[3] = 5), SHAPE, "rotary_cos dim 5 4")                  \
+    X((A_RAGGED, desc.kv_offsets = absent), ARGUMENT, "q_offsets kv_offsets")                                            \
+    X((A_RAGGED, desc.kv_offsets.size[3] = 5), SHAPE, "kv_offsets dim 5 4")                                              \
+    X((A_RAGGED, desc.q_offsets.size[3] = 0), SHAPE, "q_offsets dim 0")                                                  \
+    X((A_RAGGED, desc.q = view(2, 4, 5, 8), desc.k = view(2, 2, 7, 8), desc.v = view(2, 2, 7, 6),                        \
+       desc.out = view(2, 4, 5, 6)), SHAPE, "q batch 2 q_offsets")                                                       \
+    X((A_RAGGED, desc.weights = view(1, 4, 5, 7)), ARGUMENT, "q_offsets weights")                                        \
+    X((A_RAGGED, desc.scores = view(1, 4, 5, 7)), ARGUMENT, "q_offsets scores")                                          \
+    X((A_RAGGED, A_TABLE(7)), ARGUMENT, "q_offsets rotary")                                                              \
+    X((A_RAGGED, desc.options.mask = TYPED(BOOL, 1, 1, 5, 7)), ARGUMENT, "mask ragged")                                  \
+    X((A_RAGGED, desc.options.bias = view(1, 1, 5, 7)), ARGUMENT, "bias ragged")                                         \
+    X((A_RAGGED, desc.options.kv_lengths = TYPED(I32, 1, 1, 1, 1)), ARGUMENT, "kv_lengths kv_offsets")                   \
+    X((A_RAGGED, options.algorithm = CLATTN_ALGORITHM_STAGED), UNSUPPORTED, "staged ragged")                             \
+    X((A_RAGGED, options.algorithm = CLATTN_ALGORITHM_SPLIT), UNSUPPORTED, "split ragged")                               \
+    X((desc.scores = view(2, 4, 5, 7), options.algorithm = CLATTN_ALGORITHM_FUSED), UNSUPPORTED, "fused scores")         \
+    X((desc.scores = view(2, 4, 5, 7), options.require_fused = 1), UNSUPPORTED, "scores require_fused")
+
 typedef struct refusal {
     const char *name, *words;
     clattn_status status;
@@ -382,6 +451,7 @@ START_TEST(attention_refuses) {
         CHECK_REFUSED(attention, context, &desc, &options, ((refusal){#spoil, words, CLATTN_ERROR_##code}));             \
     }
     ATTENTION_ERRORS(X)
+    OPTION_ERRORS(X)
 #undef X
     clattn_context_destroy(context);
 }
