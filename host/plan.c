@@ -266,8 +266,9 @@ size_t clattn_plan_explain(const clattn_plan *plan, char *out, size_t size) {
         if (step->repeat > 1) clattn__text_add(&text, ", %lld launches one after another", (long long)step->repeat);
         clattn__text_add(&text, "\n");
     }
-    clattn__text_add(&text, "workspace %zu bytes, %lld launches, chain of %lld dependent steps\n", plan->workspace_bytes,
-                     (long long)plan->launches, (long long)plan->dependent_steps);
+    clattn__text_add(&text, "workspace %zu bytes, %lld launch%s, chain of %lld dependent step%s\n", plan->workspace_bytes,
+                     (long long)plan->launches, plan->launches == 1 ? "" : "es", (long long)plan->dependent_steps,
+                     plan->dependent_steps == 1 ? "" : "s");
     clattn__text_add(&text, "%s%s", plan->why.data ? plan->why.data : "", plan->dropped.data ? plan->dropped.data : "");
     size_t length = clattn__text_copy(text.data, out, size);
     clattn__text_free(&text);

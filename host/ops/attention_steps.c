@@ -246,7 +246,7 @@ static clattn_status choose(clattn_plan *plan, const clattn__params *params, con
         *role = CLATTN__ROLE_ATTENTION_SPLIT;
         *row = try_row(plan, *role, params);
         if (*row)
-            clattn__text_add(&plan->why, "split: %lld queries over %lld keys, %lld keys a part\n", len_q, len_kv,
+            clattn__text_add(&plan->why, "split: %lld quer%s over %lld keys, %lld keys a part\n", len_q, len_q == 1 ? "y" : "ies", len_kv,
                              (long long)params->attention.split);
         if (*row) return CLATTN_OK;
     }
@@ -265,12 +265,20 @@ static clattn_status choose(clattn_plan *plan, const clattn__params *params, con
     return CLATTN_OK;
 }
 
+/* Where queries stand, if that matters. */
+static void explain_positions(clattn_plan *plan, const attention_params *p) {
+    if (p->keys.left < 0 && p->keys.right < 0 && p->alibi == ALIBI_NONE) return;
+    clattn__text_add(&plan->why, "query i stands at key i %+lld%s\n", (long long)p->keys.offset,
+                     p->keys.from_end ? " + the member's keys - its queries" : "");
+}
+
 clattn_status clattn__attention_emit(clattn_plan *plan, const clattn_attention_options *options, const clattn__attention_sizes *s,
                                      const clattn__attention_operands *o) {
     clattn__params params = {.attention = make_params(options, s, o)};
     clattn__role role = CLATTN__ROLE_ATTENTION;
     const clattn__row *row;
     params.attention.split = split_of(s->len_kv);
+    explain_positions(plan, &params.attention);
     clattn_status status = choose(plan, &params, s, wants_matrix(o), &role, &row);
     if (status != CLATTN_OK) return status;
     plan->algorithm = !row ? "staged" : role == CLATTN__ROLE_ATTENTION ? "fused" : "split";

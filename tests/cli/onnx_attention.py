@@ -10,6 +10,7 @@ installed.
 SPDX-License-Identifier: Apache-2.0
 """
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -115,8 +116,11 @@ def run(program, device, node, inputs, outputs, folder):
 
 
 def main():
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print(__doc__)
+        return 0 if len(sys.argv) > 1 else 2
+    if not shutil.which(sys.argv[1]):
+        print(f"{sys.argv[1]} is no program", file=sys.stderr)
         return 2
     program, devices = sys.argv[1], sys.argv[2:] or ["reference", "native"]
     count = failures = 0
