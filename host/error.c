@@ -13,6 +13,7 @@ typedef struct clattn__error {
     struct clattn__error *next;
     pthread_t thread;
     char *text;
+    bool unlogged; /* a refusal is this thread's answer now, no error */
 } error_entry;
 
 void clattn__errors_free(clattn_context *context) {
@@ -31,20 +32,36 @@ static error_entry *own_error(clattn_context *context) {
     return entry;
 }
 
-static void set_error(clattn_context *context, char *text) {
-    pthread_mutex_lock(&context->lock);
+/* Under context->lock; NULL without memory. */
+static error_entry *make_error(clattn_context *context) {
     error_entry *entry = own_error(context);
     if (!entry && (entry = calloc(1, sizeof *entry))) {
         entry->thread = pthread_self();
         entry->next = context->errors;
         context->errors = entry;
     }
+    return entry;
+}
+
+/* Takes the text; returns whether to log it. */
+static bool set_error(clattn_context *context, char *text) {
+    pthread_mutex_lock(&context->lock);
+    error_entry *entry = make_error(context);
+    const bool logged = !entry || !entry->unlogged;
     if (entry) {
         free(entry->text);
         entry->text = text;
     } else {
         free(text);
     }
+    pthread_mutex_unlock(&context->lock);
+    return logged;
+}
+
+void clattn__errors_unlogged(clattn_context *context, bool unlogged) {
+    pthread_mutex_lock(&context->lock);
+    error_entry *entry = make_error(context);
+    if (entry) entry->unlogged = unlogged;
     pthread_mutex_unlock(&context->lock);
 }
 
@@ -67,8 +84,7 @@ clattn_status clattn__fail(clattn_context *context, clattn_status status, const 
     va_start(list, format);
     clattn__text_add_list(&text, format, list);
     va_end(list);
-    if (context->log && text.data) context->log(context->log_user, CLATTN_LOG_ERROR, text.data);
-    set_error(context, text.data);
+    if (set_error(context, text.data)) clattn__log(context, CLATTN_LOG_ERROR, "%s", clattn__last_error(context));
     return status;
 }
 

@@ -196,6 +196,8 @@ clattn_status clattn__fail(clattn_context *, clattn_status, const char *format, 
 /* The calling thread's last error in this context, its own until it fails again; never NULL. */
 const char *clattn__last_error(clattn_context *);
 void clattn__errors_free(clattn_context *);
+/* Whether errors of the calling thread are kept without a word in the log. */
+void clattn__errors_unlogged(clattn_context *, bool unlogged);
 void clattn__log(clattn_context *, clattn_log_level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* ---- tensors ------------------------------------------------------------------------------------------------------ */

@@ -207,6 +207,16 @@ static clattn_status plan_create(clattn_context *context, const clattn__operator
     return CLATTN_OK;
 }
 
+static clattn_status plan_probe(clattn_context *context, const clattn__operator *op, const void *desc,
+                                const clattn_plan_options *options) {
+    clattn_plan *plan = NULL;
+    if (context) clattn__errors_unlogged(context, true);
+    clattn_status status = plan_create(context, op, desc, options, true, &plan);
+    if (context) clattn__errors_unlogged(context, false);
+    clattn_plan_destroy(plan);
+    return status;
+}
+
 #define X(op)                                                                                                            \
     clattn_status clattn_plan_create_##op(clattn_context *context, const clattn_##op##_desc *desc,                       \
                                           const clattn_plan_options *options, clattn_plan **plan) {                      \
@@ -214,10 +224,7 @@ static clattn_status plan_create(clattn_context *context, const clattn__operator
     }                                                                                                                    \
     clattn_status clattn_supports_##op(clattn_context *context, const clattn_##op##_desc *desc,                          \
                                        const clattn_plan_options *options) {                                             \
-        clattn_plan *plan;                                                                                               \
-        clattn_status status = plan_create(context, &clattn__operator_##op, desc, options, true, &plan);                 \
-        if (status == CLATTN_OK) clattn_plan_destroy(plan);                                                              \
-        return status;                                                                                                   \
+        return plan_probe(context, &clattn__operator_##op, desc, options);                                              \
     }                                                                                                                    \
     clattn_status clattn_##op(clattn_context *context, const clattn_##op##_desc *desc,                                   \
                               const clattn_plan_options *options, const clattn_arg *args, size_t count) {                \

@@ -268,6 +268,11 @@ START_TEST(errors_are_logged) {
     ck_assert_int_eq(record.count, 1);
     ck_assert_int_eq(record.level, CLATTN_LOG_ERROR);
     ck_assert_str_eq(record.text, error_text(context));
+    /* A question whose answer is no is not an error. */
+    ck_assert_int_eq(clattn_supports_attention(context, NULL, NULL), CLATTN_ERROR_ARGUMENT);
+    ck_assert_int_eq(record.count, 1);
+    ck_assert_int_eq(clattn_plan_create_attention(context, NULL, NULL, &plan), CLATTN_ERROR_ARGUMENT);
+    ck_assert_int_eq(record.count, 2);
     clattn_context_destroy(context);
 }
 END_TEST

@@ -545,7 +545,7 @@ CLATTN_API clattn_status clattn_plan_create_recurrence(clattn_context *, const c
 CLATTN_API void clattn_plan_destroy(clattn_plan *plan);
 
 /* Whether a plan could be made, and the status it would fail with. The same validation and choice as a plan's; nothing is
- * compiled, nothing allocated on the device. */
+ * compiled, nothing allocated on the device, and a refusal is an answer: the text tells why, the log says nothing. */
 CLATTN_API clattn_status clattn_supports_attention(clattn_context *, const clattn_attention_desc *,
                                                    const clattn_plan_options *options);
 CLATTN_API clattn_status clattn_supports_merge(clattn_context *, const clattn_merge_desc *, const clattn_plan_options *options);
