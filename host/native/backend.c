@@ -117,8 +117,10 @@ static clattn_status run(clattn_plan *plan, void *const tensors[CLATTN_TENSOR_CO
         void *buffers[CLATTN__MAX_BUFFERS] = {0};
         for (int i = 0; i < clattn__roles[step->row->role].buffers; i++) {
             const clattn__place *place = &step->buffers[i];
-            buffers[i] = place->where == CLATTN__IN_WORKSPACE ? (char *)workspace + place->offset
-                                                              : tensors[place->tensor];
+            if (place->where != CLATTN__IN_WORKSPACE)
+                buffers[i] = tensors[place->tensor];
+            else if (workspace) /* there is none for what is empty */
+                buffers[i] = (char *)workspace + place->offset;
         }
         const int threads = team_size(plan->context, step->params.groups);
         if (step->repeat == 1)
