@@ -109,6 +109,7 @@ static void run_repeated(clattn__native_kernel *kernel, void *const *buffers, co
 
 static clattn_status run(clattn_plan *plan, void *const tensors[CLATTN_TENSOR_COUNT]) {
     void *workspace = tensors[CLATTN_TENSOR_WORKSPACE];
+    double nowhere = 0; /* aligned for any element */
     clattn_status status = clattn__plan_own_workspace(plan, &workspace);
     if (status != CLATTN_OK) return status;
     for (size_t n = 0; n < plan->step_count; n++) {
@@ -117,10 +118,10 @@ static clattn_status run(clattn_plan *plan, void *const tensors[CLATTN_TENSOR_CO
         void *buffers[CLATTN__MAX_BUFFERS] = {0};
         for (int i = 0; i < clattn__roles[step->row->role].buffers; i++) {
             const clattn__place *place = &step->buffers[i];
-            if (place->where != CLATTN__IN_WORKSPACE)
-                buffers[i] = tensors[place->tensor];
-            else if (workspace) /* there is none for what is empty */
-                buffers[i] = (char *)workspace + place->offset;
+            const bool scratch = place->where == CLATTN__IN_WORKSPACE;
+            char *memory = scratch ? workspace : tensors[place->tensor];
+            /* What is empty may lie nowhere, and kernels add an offset to where that is: C has no NULL + 0. */
+            buffers[i] = !memory ? &nowhere : scratch ? memory + place->offset : memory;
         }
         const int threads = team_size(plan->context, step->params.groups);
         if (step->repeat == 1)
