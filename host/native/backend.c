@@ -121,7 +121,7 @@ static clattn_status run(clattn_plan *plan, void *const tensors[CLATTN_TENSOR_CO
             const bool scratch = place->where == CLATTN__IN_WORKSPACE;
             char *memory = scratch ? workspace : tensors[place->tensor];
             /* What is empty may lie nowhere, and kernels add an offset to where that is: C has no NULL + 0. */
-            buffers[i] = !memory ? &nowhere : scratch ? memory + place->offset : memory;
+            buffers[i] = !memory ? (void *)&nowhere : scratch ? memory + place->offset : memory;
         }
         const int threads = team_size(plan->context, step->params.groups);
         if (step->repeat == 1)
