@@ -31,12 +31,16 @@ static bool has_window(const attention_options *options) {
     return options->window.count > 0 && (options->window.values[0] >= 0 || options->window.values[1] >= 0);
 }
 
+/* A past moves rotary embedding too, with or without a mask. */
+static bool past_rotates(const attention_options *options) {
+    return options->job.paths[CLATTN_TENSOR_ROTARY_COS] != NULL && options->align.align == CLATTN_ALIGN_PAST;
+}
+
 static int check_window(const cli_command *command, const attention_options *options) {
     bool alibi = options->standard_alibi || options->job.paths[CLATTN_TENSOR_ALIBI_SLOPES] != NULL;
-    bool rotates = options->job.paths[CLATTN_TENSOR_ROTARY_COS] != NULL && options->align.align == CLATTN_ALIGN_PAST;
     if (options->window.count != 0 && options->window.count != 2)
         return cli_fail(command->name, CLI_USAGE, "--window wants two numbers, left and right, such as 128,0");
-    if (options->align.given && !options->causal.given && options->window.count == 0 && !alibi && !rotates)
+    if (options->align.given && !options->causal.given && options->window.count == 0 && !alibi && !past_rotates(options))
         return cli_fail(command->name, CLI_USAGE, "--align is for --causal, --window and --alibi, and none of them is given");
     return CLI_SUCCESS;
 }
@@ -101,11 +105,13 @@ static bool stands(const clattn_attention_options *desc) {
     return desc->causal || desc->has_window || desc->alibi || desc->alibi_slopes.dtype != CLATTN_ABSENT;
 }
 
-void attention_options_note(const job *job, const attention_options *options, const clattn_attention_options *desc, int64_t len_q,
-                            int64_t len_kv) {
+void attention_options_note(const job *job, const attention_options *options, const clattn_attention_options *desc,
+                            int64_t len_q, int64_t len_kv) {
     if (options->align.given || !stands(desc) || (len_q == len_kv && desc->kv_lengths.dtype == CLATTN_ABSENT)) return;
-    cli_note(job->command->name, "query 0 stands at key 0 (--align top-left), since %lld queries and %lld keys were given without "
-             "--align; FlashAttention aligns bottom-right", (long long)len_q, (long long)len_kv);
+    cli_note(job->command->name,
+             "query 0 stands at key 0 (--align top-left), since %lld queries and %lld keys were given without --align; "
+             "FlashAttention aligns bottom-right",
+             (long long)len_q, (long long)len_kv);
 }
 
 clattn_attention_options attention_options_desc(job *job, const attention_options *options, int64_t len_kv) {
@@ -130,8 +136,7 @@ clattn_attention_options attention_options_desc(job *job, const attention_option
         desc.window_right = options->window.values[1];
     }
     /* Nothing stands anywhere where nothing depends on it: an --align beside a window of every key. */
-    bool rotates = tensors[CLATTN_TENSOR_ROTARY_COS].dtype != CLATTN_ABSENT && options->align.align == CLATTN_ALIGN_PAST;
-    if (stands(&desc) || rotates) {
+    if (stands(&desc) || past_rotates(options)) {
         desc.align = options->align.align;
         desc.offset = options->align.offset;
         desc.past_len = options->past_len.value;

@@ -28,7 +28,7 @@ typedef struct attention_options {
      CLI_ALIGN, offsetof(attention_options, causal)},                                                                    \
     {"causal-offset", "N", "the same as --causal N",                                                                     \
      CLI_INTEGER, offsetof(attention_options, causal_offset)},                                                           \
-    {"align", "ALIGN", "where queries stand, for --window and --alibi without --causal: top-left, unless said",                                 \
+    {"align", "ALIGN", "where queries stand, for --window and --alibi without --causal: top-left, unless said",          \
      CLI_ALIGN, offsetof(attention_options, align)},                                                                     \
     {"past-len", "N", "queries come after N earlier positions; for past where there is no cache",                        \
      CLI_INTEGER, offsetof(attention_options, past_len), .minimum = 0, .maximum = INT64_MAX},                            \
@@ -56,8 +56,8 @@ int attention_options_resolve(const cli_command *command, attention_options *opt
 /* As the descriptors and the plan take them, once the files are loaded. len_kv: what a mask of one number broadcasts to. */
 clattn_attention_options attention_options_desc(job *job, const attention_options *options, int64_t len_kv);
 /* Say where queries stand when the lengths leave that in doubt and nobody said it. */
-void attention_options_note(const job *job, const attention_options *options, const clattn_attention_options *desc, int64_t len_q,
-                            int64_t len_kv);
+void attention_options_note(const job *job, const attention_options *options, const clattn_attention_options *desc,
+                            int64_t len_q, int64_t len_kv);
 clattn_plan_options attention_options_plan(const attention_options *options);
 
 #endif

@@ -43,17 +43,22 @@ static error_entry *make_error(clattn_context *context) {
     return entry;
 }
 
-/* Takes the text; returns whether to log it. */
-static bool set_error(clattn_context *context, char *text) {
+static void set_error(clattn_context *context, char *text) {
     pthread_mutex_lock(&context->lock);
     error_entry *entry = make_error(context);
-    const bool logged = !entry || !entry->unlogged;
     if (entry) {
         free(entry->text);
         entry->text = text;
     } else {
         free(text);
     }
+    pthread_mutex_unlock(&context->lock);
+}
+
+static bool is_logged(clattn_context *context) {
+    pthread_mutex_lock(&context->lock);
+    const error_entry *entry = own_error(context);
+    const bool logged = !entry || !entry->unlogged;
     pthread_mutex_unlock(&context->lock);
     return logged;
 }
@@ -84,7 +89,8 @@ clattn_status clattn__fail(clattn_context *context, clattn_status status, const 
     va_start(list, format);
     clattn__text_add_list(&text, format, list);
     va_end(list);
-    if (set_error(context, text.data)) clattn__log(context, CLATTN_LOG_ERROR, "%s", clattn__last_error(context));
+    if (context->log && text.data && is_logged(context)) context->log(context->log_user, CLATTN_LOG_ERROR, text.data);
+    set_error(context, text.data);
     return status;
 }
 

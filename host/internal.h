@@ -131,7 +131,7 @@ typedef struct clattn__step clattn__step;
 typedef struct clattn__place {
     enum { CLATTN__NOWHERE, CLATTN__IN_TENSOR, CLATTN__IN_WORKSPACE } where;
     clattn_tensor_id tensor; /* IN_TENSOR */
-    size_t offset;           /* IN_WORKSPACE: bytes */
+    size_t offset;           /* IN_WORKSPACE: bytes; else 0 */
     size_t element;          /* bytes of one */
 } clattn__place;
 

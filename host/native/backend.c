@@ -118,10 +118,9 @@ static clattn_status run(clattn_plan *plan, void *const tensors[CLATTN_TENSOR_CO
         void *buffers[CLATTN__MAX_BUFFERS] = {0};
         for (int i = 0; i < clattn__roles[step->row->role].buffers; i++) {
             const clattn__place *place = &step->buffers[i];
-            const bool scratch = place->where == CLATTN__IN_WORKSPACE;
-            char *memory = scratch ? workspace : tensors[place->tensor];
+            char *memory = place->where == CLATTN__IN_WORKSPACE ? workspace : tensors[place->tensor];
             /* What is empty may lie nowhere, and kernels add an offset to where that is: C has no NULL + 0. */
-            buffers[i] = !memory ? (void *)&nowhere : scratch ? memory + place->offset : memory;
+            buffers[i] = memory ? memory + place->offset : (char *)&nowhere;
         }
         const int threads = team_size(plan->context, step->params.groups);
         if (step->repeat == 1)

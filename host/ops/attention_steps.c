@@ -246,8 +246,8 @@ static clattn_status choose(clattn_plan *plan, const clattn__params *params, con
         *role = CLATTN__ROLE_ATTENTION_SPLIT;
         *row = try_row(plan, *role, params);
         if (*row)
-            clattn__text_add(&plan->why, "split: %lld quer%s over %lld keys, %lld keys a part\n", len_q, len_q == 1 ? "y" : "ies", len_kv,
-                             (long long)params->attention.split);
+            clattn__text_add(&plan->why, "split: %lld quer%s over %lld keys, %lld keys a part\n", len_q,
+                             len_q == 1 ? "y" : "ies", len_kv, (long long)params->attention.split);
         if (*row) return CLATTN_OK;
     }
     *role = CLATTN__ROLE_ATTENTION;
@@ -259,8 +259,9 @@ static clattn_status choose(clattn_plan *plan, const clattn__params *params, con
     }
     if (plan->options.require_fused || s->ragged)
         return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED,
-                            "no fused kernel serves this device, type and shape, and %s rules out staged:\n%s",
-                            plan->options.require_fused ? "require_fused" : "a ragged batch", plan->why.data ? plan->why.data : "");
+                            "no fused kernel serves this device, type and shape, and %s rules out staged:\n%.*s",
+                            plan->options.require_fused ? "require_fused" : "a ragged batch",
+                            plan->why.length ? (int)plan->why.length - 1 : 0, plan->why.data ? plan->why.data : "");
     clattn__text_add(&plan->why, "staged: no fused kernel serves this device, type and shape\n");
     return CLATTN_OK;
 }
@@ -278,9 +279,9 @@ clattn_status clattn__attention_emit(clattn_plan *plan, const clattn_attention_o
     clattn__role role = CLATTN__ROLE_ATTENTION;
     const clattn__row *row;
     params.attention.split = split_of(s->len_kv);
-    explain_positions(plan, &params.attention);
     clattn_status status = choose(plan, &params, s, wants_matrix(o), &role, &row);
     if (status != CLATTN_OK) return status;
+    explain_positions(plan, &params.attention);
     plan->algorithm = !row ? "staged" : role == CLATTN__ROLE_ATTENTION ? "fused" : "split";
     if (!row) return emit_staged(plan, options, s, o);
     return role == CLATTN__ROLE_ATTENTION ? emit_fused(plan, row, &params, o) : emit_split(plan, row, params, s, o);

@@ -12,7 +12,7 @@
 
 /* A set of types of elements. */
 typedef uint32_t clattn__types;
-#define CLATTN__TYPE(dtype) ((uint32_t)(dtype) <= CLATTN_I64 ? (clattn__types)1 << ((uint32_t)(dtype) & 31) : 0) /* none for no type */
+#define CLATTN__TYPE(dtype) ((uint32_t)(dtype) <= CLATTN_I64 ? (clattn__types)1 << ((uint32_t)(dtype) & 31) : 0) /* of none: 0 */
 #define CLATTN__ONLY_F32 CLATTN__TYPE(CLATTN_F32)
 #define CLATTN__FLOATS_16 (CLATTN__TYPE(CLATTN_F16) | CLATTN__TYPE(CLATTN_BF16))
 #define CLATTN__INTEGERS (CLATTN__TYPE(CLATTN_I32) | CLATTN__TYPE(CLATTN_I64))

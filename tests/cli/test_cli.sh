@@ -322,6 +322,13 @@ good attend "${turn[@]}" --rotary half
 near k.npy -3 -4 1 2
 good attend "${turn[@]}" --rotary interleaved
 near k.npy -2 1 -4 3
+put cos.npy f4 3,2 1 1 1 1 2 2 # twice as long at position 2: scores are four times as high
+put sin.npy f4 3,2 0 0 0 0 0 0
+turn=(--q k4.npy --k k4.npy --v k4.npy --out o.npy --rotary-cos cos.npy --rotary-sin sin.npy --rotary half --scores s.npy)
+good attend "${turn[@]}"
+near s.npy 15
+good attend "${turn[@]}" --align past --past-len 2
+near s.npy 60
 
 # ragged: one key for the first query, three for the second
 put qo.npy i4 3 0 1 2
