@@ -199,7 +199,7 @@ static void raw_scores(attention_problem *p) { p->desc.options.scores_form = CLA
 static void capped_scores(attention_problem *p) { p->desc.options.scores_form = CLATTN_SCORES_SOFTCAP; }
 static void members_swapped(attention_problem *p) {
     double *offsets = p->data[CLATTN_TENSOR_Q_OFFSETS];
-    offsets[1] = offsets[2] - offsets[1];
+    offsets[1] = offsets[2] - offsets[1]; /* a third and two thirds */
 }
 
 /* clang-format off */
@@ -257,8 +257,14 @@ static void draw_lengths_that_matter(attention_problem *p) {
     for (size_t n = 0; n < COUNT(ids); n++) {
         for (int64_t b = 0; b < attention_count(p, ids[n]); b++) p->data[ids[n]][b] = (double)(20 + b);
     }
-    double *q = p->data[CLATTN_TENSOR_Q_OFFSETS];
-    if (q) q[1] = floor(q[2] / 3);
+    double *q = p->data[CLATTN_TENSOR_Q_OFFSETS], *kv = p->data[CLATTN_TENSOR_KV_OFFSETS];
+    if (q) q[1] = floor(q[2] / 3), kv[1] = floor(kv[2] / 3);
+}
+
+/* Whether both members of a ragged batch have queries and keys, so that it shows which query is whose. */
+static bool has_members(const attention_problem *p) {
+    const double *q = p->data[CLATTN_TENSOR_Q_OFFSETS], *kv = p->data[CLATTN_TENSOR_KV_OFFSETS];
+    return !q || (q[2] >= 3 && kv[2] >= 3);
 }
 
 static attention_problem copy_of(const attention_problem *p) {
@@ -276,6 +282,10 @@ static attention_problem copy_of(const attention_problem *p) {
 START_TEST(a_mistake_in_an_option_is_found) {
     rng r = rng_make(200 + (uint64_t)_i);
     attention_problem p = attention_problem_draw(&option_mutants[_i].c, &r);
+    while (!has_members(&p)) {
+        attention_problem_free(&p);
+        p = attention_problem_draw(&option_mutants[_i].c, &r);
+    }
     draw_lengths_that_matter(&p);
     attention_problem_solve(&p);
     attention_problem mutated = copy_of(&p);
