@@ -25,6 +25,7 @@ static const struct {
     {"lstm", lstm_main, "the LSTM on NumPy files"},
     {"devices", devices_main, "every device that can compute, and which one is picked"},
     {"bench", clattn_bench_main, "attention beside the recurrence, measured here"},
+    {"lab", lab_main, "a kernel of yours, checked and timed beside the library's"},
     {"help", help_main, "this list, or how a command is used"},
 };
 

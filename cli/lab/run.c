@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "bench/clock.h"
+#include "host/internal.h"
+
+const char *lab_verdict_text(lab_verdict verdict) {
+    static const char *const texts[] = {
+#define LAB_X(name, words) words,
+        LAB_VERDICTS(LAB_X)
+#undef LAB_X
+    };
+    return texts[verdict];
+}
+
+bool lab_judge(lab_run *run, lab_verdict verdict, const char *stage, const char *format, ...) {
+    va_list list;
+    if (run->result.verdict != LAB_CORRECT) return false;
+    run->result.verdict = verdict;
+    snprintf(run->result.stage, sizeof run->result.stage, "%s", stage);
+    va_start(list, format);
+    vsnprintf(run->result.detail, sizeof run->result.detail, format, list);
+    va_end(list);
+    return false;
+}
+
+void lab_warn(lab_run *run, const char *format, ...) {
+    const size_t used = strlen(run->result.warnings);
+    char line[256];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line, sizeof line, format, list);
+    va_end(list);
+    if (strstr(run->result.warnings, line) != NULL) return; /* said already */
+    snprintf(run->result.warnings + used, sizeof run->result.warnings - used, "%s", line);
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------------ */
+
+lab_request lab_request_of(const lab_run *run, lab_op op, const lab_trial *trial) {
+    lab_request request = {
+        .op = op, .step = (uint32_t)(run->step - lab_steps), .layout = run->layout, .grid = run->source.grid};
+    snprintf(request.device, sizeof request.device, "%s", run->result.id[0] != 0 ? run->result.id : run->options->device);
+    if (trial == NULL) return request;
+    request.slot = trial->slot;
+    request.shape = trial->shape;
+    memcpy(request.buffers, trial->buffers, sizeof request.buffers);
+    return request;
+}
+
+/* The name of the n-th buffer. */
+static const char *buffer_name(const lab_step *step, uint32_t n) {
+    for (size_t i = 0; i < lab_argument_count(step); i++)
+        if (step->arguments[i].kind <= LAB_OUTPUT && n-- == 0) return step->arguments[i].name;
+    return "?";
+}
+
+/* How the worker ended is the parent's own knowledge; where it strayed to, the worker's word. */
+static bool judge_death(lab_run *run, const char *stage, const lab_request *request, const lab_reply *reply) {
+    const int number = WIFSIGNALED(run->worker.end) ? WTERMSIG(run->worker.end) : 0;
+    if (number != SIGSEGV && number != SIGBUS)
+        return lab_judge(run, LAB_CRASH, stage,
+                         number != 0 ? "the process that ran it was ended by signal %d (%s)"
+                                     : "the process that ran it is gone",
+                         number, number != 0 ? strsignal(number) : "");
+    if (reply->op != LAB_OP_CRASH || reply->offset == INT64_MIN || reply->argument >= LAB_MAX_BUFFERS)
+        return lab_judge(run, LAB_OUT_OF_BOUNDS, stage, "reads or writes memory that is far from any of its buffers");
+    const long long element = (long long)(reply->offset / (int64_t)sizeof(float)) - (reply->offset < 0);
+    return lab_judge(run, LAB_OUT_OF_BOUNDS, stage, "%s element %lld of %s, which has %llu",
+                     reply->is_write ? "writes" : "reads", element, buffer_name(run->step, reply->argument),
+                     (unsigned long long)(request->buffers[reply->argument].bytes / sizeof(float)));
+}
+
+bool lab_ask(lab_run *run, const char *stage, const lab_request *request, lab_reply *reply) {
+    if (request->op >= LAB_OP_PREPARE) lab_shape_text(run->step, &request->shape, run->result.shape, sizeof run->result.shape);
+    switch (lab_client_ask(&run->worker, request, reply, run->options->limit_s)) {
+    case LAB_ANSWERED:
+        if (!reply->failed) return true;
+        return lab_judge(run, request->op == LAB_OP_LAUNCH ? LAB_WRONG_CONTRACT : LAB_UNDECIDED, stage,
+                         "the device refuses: %s", reply->text);
+    case LAB_TIMED_OUT:
+        return lab_judge(run, LAB_HANG, stage, "%s after %g s",
+                         request->op == LAB_OP_BUILD ? "does not finish building" : "is still running", run->options->limit_s);
+    case LAB_STOPPED:
+        return lab_judge(run, LAB_UNDECIDED, stage, "stopped");
+    default:
+        return judge_death(run, stage, request, reply);
+    }
+}
+
+bool lab_launch(lab_run *run, const char *stage, lab_trial *trial, uint32_t slot, double *ms) {
+    lab_reply reply;
+    if (!lab_trial_place(trial, run->worker.memory, slot, run->layout))
+        return lab_judge(run, LAB_UNDECIDED, stage, "the shape does not fit the shared memory");
+    lab_request request = lab_request_of(run, LAB_OP_PREPARE, trial);
+    if (!lab_ask(run, stage, &request, &reply)) return false;
+    request.op = LAB_OP_LAUNCH;
+    const double start = bench_now_ms();
+    if (!lab_ask(run, stage, &request, &reply)) return false;
+    if (ms != NULL) *ms = bench_now_ms() - start;
+    request.op = LAB_OP_COLLECT;
+    return lab_ask(run, stage, &request, &reply);
+}
+
+bool lab_check(lab_run *run, const char *stage, const lab_trial *trial) {
+    lab_result *result = &run->result;
+    char stray[256];
+    lab_trial_find_stray(trial, run->worker.memory, stray, sizeof stray);
+    if (stray[0] != 0) return lab_judge(run, LAB_OUT_OF_BOUNDS, stage, "%s", stray);
+    const lab_errors errors = lab_trial_compare(trial, lab_trial_output(trial, run->worker.memory));
+    if (errors.wrong == 0) return true;
+    if (result->verdict != LAB_CORRECT) return false;
+    result->has_errors = true;
+    result->errors = errors;
+    lab_find_cause(run, trial, &errors, result->cause, sizeof result->cause);
+    return lab_judge(run, LAB_WRONG, stage, "%zu of %zu elements are wrong", errors.wrong, errors.checked);
+}
+
+/* ---- build and contract -------------------------------------------------------------------------------------------- */
+
+/* ":3:5: ", as a compiler says where; NULL: the line has none. */
+static const char *find_place(const char *text, size_t length, int *line) {
+    for (const char *at = text; at < text + length; at++) {
+        int column, used = 0;
+        if (*at == ':' && sscanf(at, ":%d:%d:%n", line, &column, &used) == 2 && used > 0) return at;
+    }
+    return NULL;
+}
+
+/* The compiler names a file of its own making, the student has another: "error: /tmp/xyz.cl:3:5: expected" becomes
+ * "error: my.cl:3:5: expected". Takes the first line number on the way. */
+static void keep_log(lab_run *run, const char *log) {
+    const char *name = strrchr(run->source.path, '/');
+    clattn__text text = {0};
+    name = name != NULL ? name + 1 : run->source.path;
+    while (*log != 0) {
+        const size_t length = strcspn(log, "\n");
+        int line = 0;
+        const char *place = find_place(log, length, &line), *path = place;
+        if (place != NULL) {
+            while (path > log && path[-1] != ' ') path--;
+            clattn__text_add(&text, "%.*s%s", (int)(path - log), log, name);
+        }
+        if (place != NULL && run->result.line == 0) run->result.line = line;
+        if (place == NULL) place = log;
+        clattn__text_add(&text, "%.*s\n", (int)(log + length - place), place);
+        log += length + (log[length] == '\n');
+    }
+    while (text.length > 0 && text.data[text.length - 1] == '\n') text.data[--text.length] = 0;
+    snprintf(run->result.detail, sizeof run->result.detail, "%s", text.data != NULL ? text.data : "");
+    clattn__text_free(&text);
+}
+
+static bool build(lab_run *run) {
+    lab_reply reply;
+    const lab_request request = lab_request_of(run, LAB_OP_BUILD, NULL);
+    memcpy(run->worker.memory, run->source.text, run->source.length + 1);
+    const lab_answer answer = lab_client_ask(&run->worker, &request, &reply, run->options->limit_s);
+    run->worker.memory[LAB_TEXT_BYTES - 1] = 0;
+    if (answer == LAB_TIMED_OUT)
+        return lab_judge(run, LAB_HANG, "build", "does not finish building in %g s", run->options->limit_s);
+    if (answer == LAB_STOPPED) return lab_judge(run, LAB_UNDECIDED, "build", "stopped");
+    if (answer == LAB_DIED) return judge_death(run, "build", &request, &reply);
+    if (!reply.failed) return true;
+    lab_judge(run, LAB_BUILD_ERROR, "build", "%s", reply.text);
+    if (run->worker.memory[0] != 0) keep_log(run, run->worker.memory);
+    return false;
+}
+
+static bool refuse_contract(lab_run *run, const char *words) {
+    char signature[512];
+    lab_signature(run->step, signature, sizeof signature);
+    run->result.line = lab_source_find(&run->source, run->step->kernel);
+    return lab_judge(run, LAB_WRONG_CONTRACT, "contract", "%s; wanted is\n%s", words, signature);
+}
+
+/* The worker's list against the table; see describe_kernel in device.c. A driver that keeps no types says "?". */
+static bool check_contract(lab_run *run) {
+    const lab_step *step = run->step;
+    const lab_grid *grid = &run->source.grid;
+    const char *list = run->worker.memory;
+    char words[256];
+    int count = 0, group[2] = {0, 0}, used = 0;
+    if (sscanf(list, "%d %d %d\n%n", &count, &group[0], &group[1], &used) != 3)
+        return lab_judge(run, LAB_UNDECIDED, "contract", "the driver does not describe the kernel");
+    if (count < 0) {
+        snprintf(words, sizeof words, "there is no kernel called %s", step->kernel);
+        return refuse_contract(run, words);
+    }
+    if (count != (int)lab_argument_count(step)) {
+        snprintf(words, sizeof words, "%s has %d arguments instead of %zu", step->kernel, count, lab_argument_count(step));
+        return refuse_contract(run, words);
+    }
+    if (group[0] != 0 && (group[0] != grid->local[0] || (step->dimensions == 2 && group[1] != grid->local[1]))) {
+        snprintf(words, sizeof words,
+                 "reqd_work_group_size asks for %d x %d, and the work-group is %d x %d: see \"// lab: local\"", group[0],
+                 group[1], grid->local[0], grid->local[1]);
+        return lab_judge(run, LAB_WRONG_CONTRACT, "contract", "%s", words);
+    }
+    for (size_t i = 0; i < lab_argument_count(step); i++) {
+        const lab_argument *argument = &step->arguments[i];
+        const char *address = argument->kind <= LAB_OUTPUT ? "global" : "private";
+        char found_address[16] = "", found_type[64] = "";
+        list += used;
+        if (sscanf(list, "%15s %63[^\n]\n%n", found_address, found_type, &used) != 2) break;
+        if (found_type[0] == '?' ||
+            (strcmp(found_type, lab_argument_type(argument)) == 0 && strcmp(found_address, address) == 0))
+            continue;
+        snprintf(words, sizeof words, "argument %zu, %s, is a %s %s instead of a %s %s", i + 1, argument->name, found_address,
+                 found_type, address, lab_argument_type(argument));
+        return refuse_contract(run, words);
+    }
+    return true;
+}
+
+/* ---- shapes -------------------------------------------------------------------------------------------------------- */
+
+static bool make_trial(lab_run *run, lab_trial *trial, const lab_shape *shape, const char *stage) {
+    if (lab_trial_make(trial, run->step, shape, &run->random) && lab_trial_expect(trial, run->reference, 0, shape->m))
+        return true;
+    return lab_judge(run, LAB_UNDECIDED, stage, "out of memory");
+}
+
+/* Wrong results that are others at the next launch are a race's. */
+static void look_for_race(lab_run *run, const char *stage, lab_trial *trial, const float *before) {
+    lab_result *result = &run->result;
+    const size_t bytes = (size_t)trial->shape.m * (size_t)trial->shape.n * sizeof(float);
+    const lab_verdict verdict = result->verdict;
+    if (verdict != LAB_WRONG) return;
+    result->verdict = LAB_CORRECT; /* what goes wrong now is told if it is worse */
+    if (!lab_launch(run, stage, trial, 1, NULL)) return;
+    result->verdict = verdict;
+    if (memcmp(before, lab_trial_output(trial, run->worker.memory), bytes) == 0) return;
+    result->verdict = LAB_UNSTABLE;
+    snprintf(result->cause, sizeof result->cause, "a race: the same input gives another output from launch to launch");
+}
+
+/* The same input again, elsewhere; then another input, which an output of the first does not fit. */
+static bool try_again(lab_run *run, const char *stage, lab_trial *first) {
+    lab_trial second = {0};
+    bool right = lab_launch(run, stage, first, 1, NULL);
+    if (right && !lab_check(run, stage, first)) {
+        run->result.verdict = run->result.verdict == LAB_WRONG ? LAB_UNSTABLE : run->result.verdict;
+        snprintf(run->result.cause, sizeof run->result.cause,
+                 "a race: right at the first launch, wrong at the second with the same input");
+        return false;
+    }
+    right = right && make_trial(run, &second, &first->shape, stage) && lab_launch(run, stage, &second, 2, NULL);
+    if (right && !lab_check(run, stage, &second)) {
+        const lab_errors replayed = lab_trial_compare(first, lab_trial_output(&second, run->worker.memory));
+        if (replayed.wrong == 0)
+            snprintf(run->result.cause, sizeof run->result.cause,
+                     "these are the results of an earlier launch, on other inputs: replayed");
+        right = false;
+    }
+    lab_trial_free(&second);
+    return right;
+}
+
+static bool try_shape(lab_run *run, const char *stage, const lab_shape *shape) {
+    const size_t bytes = (size_t)shape->m * (size_t)shape->n * sizeof(float);
+    float *before = malloc(bytes);
+    lab_trial trial;
+    bool right = make_trial(run, &trial, shape, stage) && before != NULL && lab_launch(run, stage, &trial, 0, NULL);
+    if (right) {
+        memcpy(before, lab_trial_output(&trial, run->worker.memory), bytes);
+        right = lab_check(run, stage, &trial);
+        if (!right) look_for_race(run, stage, &trial, before);
+    }
+    right = right && try_again(run, stage, &trial);
+    lab_trial_free(&trial);
+    free(before);
+    return right;
+}
+
+static bool try_one_group(lab_run *run) {
+    const lab_shape shape = lab_one_group(run->step, &run->source.grid);
+    return try_shape(run, "one work-group", &shape);
+}
+
+static bool try_table(lab_run *run) {
+    const lab_shape *shapes = run->step->shapes;
+    for (int i = 0; i < LAB_MAX_SHAPES && shapes[i].m > 0; i++) run->result.shapes++;
+    for (; run->result.shapes_passed < run->result.shapes; run->result.shapes_passed++)
+        if (!try_shape(run, "shapes", &shapes[run->result.shapes_passed])) return false;
+    return true;
+}
+
+/* ---- all ----------------------------------------------------------------------------------------------------------- */
+
+static bool open_worker(lab_run *run) {
+    lab_result *result = &run->result;
+    lab_reply reply;
+    char why[256];
+    const clattn_context_options oracle = {.struct_size = sizeof oracle, .device = "reference"};
+    if (clattn_context_create(&oracle, &run->reference) != CLATTN_OK)
+        return lab_judge(run, LAB_UNDECIDED, "start", "no reference device");
+    if (!lab_client_start(&run->worker, LAB_STUDENT, why, sizeof why)) return lab_judge(run, LAB_UNDECIDED, "start", "%s", why);
+    const lab_request request = lab_request_of(run, LAB_OP_OPEN, NULL);
+    if (!lab_ask(run, "start", &request, &reply)) {
+        if (reply.failed && reply.text[0] != 0) snprintf(result->detail, sizeof result->detail, "%s", reply.text);
+        return false;
+    }
+    snprintf(result->device, sizeof result->device, "%s", reply.text);
+    snprintf(result->id, sizeof result->id, "opencl:%.0f:%.0f", reply.values[0], reply.values[1]);
+    run->layout = reply.argument ? LAB_GUARDED : LAB_COPIED;
+    snprintf(result->isolation, sizeof result->isolation, "%s", run->worker.memory);
+    result->is_isolated = result->isolation[0] == 0;
+    return true;
+}
+
+static void warn_of_source(lab_run *run) {
+    if (run->result.is_isolated) return;
+    if (run->source.include_line > 0)
+        lab_warn(run, "line %d includes a file: isolation is partial, so it may be any that you can read\n",
+                 run->source.include_line);
+    if (run->source.asm_line > 0)
+        lab_warn(run, "line %d is assembly: isolation is partial, so it may write any file that you can write\n",
+                 run->source.asm_line);
+}
+
+static bool read_grid(lab_run *run) {
+    char why[256];
+    int line;
+    if (lab_source_grid(&run->source, run->step, &line, why, sizeof why)) return true;
+    run->result.line = line;
+    return lab_judge(run, LAB_WRONG_CONTRACT, "contract", "%s", why);
+}
+
+/* In this order, until one says no. */
+static const struct {
+    const char *stage;
+    bool (*run)(lab_run *);
+} stages[] = {
+    {"build", build},      {"contract", check_contract}, {"oclgrind", lab_simulate}, {"one work-group", try_one_group},
+    {"shapes", try_table}, {"time", lab_time},
+};
+
+static void say_stage(lab_run *run, const char *stage, bool right) {
+    char words[512];
+    const lab_result *result = &run->result;
+    if (!right)
+        snprintf(words, sizeof words, "%s", lab_verdict_text(result->verdict));
+    else if (strcmp(stage, "shapes") == 0)
+        snprintf(words, sizeof words, "%d of %d", result->shapes_passed, result->shapes);
+    else
+        snprintf(words, sizeof words, "%s", strcmp(stage, "oclgrind") == 0 ? result->simulator : "ok");
+    run->say(stage, words);
+}
+
+void lab_run_all(lab_run *run) {
+    bool right = open_worker(run);
+    if (right) warn_of_source(run);
+    if (right) run->say("isolation", run->result.is_isolated ? "full" : run->result.isolation);
+    right = right && read_grid(run);
+    for (size_t i = 0; i < sizeof stages / sizeof *stages && right; i++) {
+        right = stages[i].run(run);
+        if (run->result.verdict != LAB_UNDECIDED) say_stage(run, stages[i].stage, right);
+    }
+    lab_client_stop(&run->worker);
+    clattn_context_destroy(run->reference);
+}
