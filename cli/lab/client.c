@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 
 extern char **environ;
 
-enum { MAX_VARIABLES = 64, TERM_SECONDS = 2 };
+enum { MAX_VARIABLES = 64, TERM_SECONDS = 2, SLICE_MS = 100 };
 
 static volatile sig_atomic_t stopped;
 
@@ -195,16 +196,18 @@ void lab_client_stop(lab_client *client) {
 
 /* ---- ask ----------------------------------------------------------------------------------------------------------- */
 
-/* Wait until the pipe has something, or is closed. */
+/* Wait until the pipe has something, or is closed. Time is counted in slices, each at most double: when the machine stops
+ * parent and worker for a while, that is not the worker's. */
 static lab_answer wait_for_reply(lab_client *client, double seconds) {
-    const double until = bench_now_ms() + seconds * 1e3;
-    for (;;) {
+    double left = seconds * 1e3;
+    while (left > 0) {
         struct pollfd reply = {client->from, POLLIN, 0};
-        const double left = until - bench_now_ms();
+        const double start = bench_now_ms();
         if (lab_is_stopped()) return LAB_STOPPED;
-        if (left <= 0) return LAB_TIMED_OUT;
-        if (poll(&reply, 1, (int)left + 1) > 0) return LAB_ANSWERED;
+        if (poll(&reply, 1, SLICE_MS) > 0) return LAB_ANSWERED;
+        left -= fmin(bench_now_ms() - start, 2 * SLICE_MS);
     }
+    return LAB_TIMED_OUT;
 }
 
 lab_answer lab_client_ask(lab_client *client, const lab_request *request, lab_reply *reply, double seconds) {

@@ -57,7 +57,7 @@ static void say_nothing(const char *stage, const char *words) {
 }
 
 static void say_line(const char *stage, const char *words) {
-    printf("  %-15s %s\n", stage, words);
+    printf("  %s: %s\n", stage, words);
     fflush(stdout);
 }
 

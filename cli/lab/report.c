@@ -10,6 +10,20 @@
 
 /* ---- words --------------------------------------------------------------------------------------------------------- */
 
+/* Two digits, and never an exponent. */
+static void print_percent(const char *whose, double percent) {
+    printf("%s %.*f %%", whose, percent < 1 ? 2 : percent < 10 ? 1 : 0, percent);
+}
+
+static void print_percents(const lab_timing *timing) {
+    print_percent("  yours", timing->yours_percent);
+    printf(" of peak");
+    if (isfinite(timing->ours_percent)) print_percent(", ours", timing->ours_percent);
+    printf("\n");
+    if (fmax(timing->yours_percent, timing->ours_percent) > 100)
+        printf("  (the peak is that of memory; above it, the data come from a cache)\n");
+}
+
 static void print_time(const lab_timing *timing) {
     if (!timing->is_measured) return;
     printf("  time for %s, median of %d: yours %.3g ms", timing->shape, timing->launches, timing->yours_ms);
@@ -19,10 +33,8 @@ static void print_time(const lab_timing *timing) {
     if (!timing->is_believed)
         printf("  not believed: this device takes at least %.3g ms for the arithmetic and the bytes of the step\n",
                timing->floor_ms);
-    else if (isfinite(timing->ours_ms))
-        printf("  yours %.2g %% of peak, ours %.2g %%\n", timing->yours_percent, timing->ours_percent);
     else
-        printf("  yours %.2g %% of peak\n", timing->yours_percent);
+        print_percents(timing);
 }
 
 static void print_errors(const lab_errors *errors) {

@@ -135,8 +135,12 @@ static const char *find_place(const char *text, size_t length, int *line) {
     return NULL;
 }
 
-/* The compiler names a file of its own making, the student has another: "error: /tmp/xyz.cl:3:5: expected" becomes
- * "error: my.cl:3:5: expected". Takes the first line number on the way. */
+static bool is_own_file(const lab_run *run, const char *path) {
+    return strncmp(path, run->worker.scratch, strlen(run->worker.scratch)) == 0 || *path == '<' || *path == ':';
+}
+
+/* Drivers write the source into a file of their own, in the scratch folder or under no name at all: "error: /tmp/xyz.cl:3:5:
+ * expected" becomes "error: my.cl:3:5: expected". Takes the first line number on the way. */
 static void keep_log(lab_run *run, const char *log) {
     const char *name = strrchr(run->source.path, '/');
     clattn__text text = {0};
@@ -147,10 +151,13 @@ static void keep_log(lab_run *run, const char *log) {
         const char *place = find_place(log, length, &line), *path = place;
         if (place != NULL) {
             while (path > log && path[-1] != ' ') path--;
-            clattn__text_add(&text, "%.*s%s", (int)(path - log), log, name);
         }
-        if (place != NULL && run->result.line == 0) run->result.line = line;
-        if (place == NULL) place = log;
+        if (place != NULL && is_own_file(run, path)) {
+            clattn__text_add(&text, "%.*s%s", (int)(path - log), log, name);
+            if (run->result.line == 0) run->result.line = line;
+        } else {
+            place = log;
+        }
         clattn__text_add(&text, "%.*s\n", (int)(log + length - place), place);
         log += length + (log[length] == '\n');
     }
@@ -353,13 +360,20 @@ static void say_stage(lab_run *run, const char *stage, bool right) {
         snprintf(words, sizeof words, "%d of %d", result->shapes_passed, result->shapes);
     else
         snprintf(words, sizeof words, "%s", strcmp(stage, "oclgrind") == 0 ? result->simulator : "ok");
+    if (strcmp(stage, "time") == 0 && right && !result->timing.is_measured) snprintf(words, sizeof words, "left out");
     run->say(stage, words);
+}
+
+static void say_isolation(lab_run *run) {
+    char words[320];
+    snprintf(words, sizeof words, "partial: %s", run->result.isolation);
+    run->say("isolation", run->result.is_isolated ? "full" : words);
 }
 
 void lab_run_all(lab_run *run) {
     bool right = open_worker(run);
     if (right) warn_of_source(run);
-    if (right) run->say("isolation", run->result.is_isolated ? "full" : run->result.isolation);
+    if (right) say_isolation(run);
     right = right && read_grid(run);
     for (size_t i = 0; i < sizeof stages / sizeof *stages && right; i++) {
         right = stages[i].run(run);

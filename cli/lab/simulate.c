@@ -22,8 +22,8 @@ static const struct {
 } findings[] = {
     {"Invalid write", LAB_OUT_OF_BOUNDS, "writes outside of a buffer"},
     {"Invalid read", LAB_OUT_OF_BOUNDS, "reads outside of a buffer"},
-    {"data race", LAB_RACE, "work-items use the same memory at once, without a barrier between"},
     {"Work-group divergence", LAB_HANG, "work-items of a group wait at different barriers, or some at none"},
+    {"data race", LAB_RACE, "work-items use the same memory at once, without a barrier between"},
     {"ninitialized", LAB_CORRECT, "uses memory that nothing has written"},
 };
 
@@ -110,7 +110,7 @@ bool lab_simulate(lab_run *run) {
         clean = judge_log(run, &simulator);
     }
     snprintf(result->simulator, sizeof result->simulator, "%s",
-             right ? "ok" : "it cannot run this kernel, which says nothing about it");
+             right ? "ok" : "no result: too slow, or a kernel that it does not know");
     lab_client_stop(&simulator);
     if (lab_is_stopped()) return lab_judge(run, LAB_UNDECIDED, stage, "stopped");
     return clean;
