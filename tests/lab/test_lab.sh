@@ -49,8 +49,8 @@ simulated() {
 
 # ---- a device, or nothing can be tested -----------------------------------------------------------------------------
 
-"$program" lab softmax --kernel "$here/ladder/softmax_1_naive.cl" --no-timing >out 2>err
-if [ $? -ne 0 ] && grep -qE 'no lab|libOpenCL|no such device|PLATFORM' err; then
+if ! "$program" lab softmax --kernel "$here/ladder/softmax_1_naive.cl" --no-timing >out 2>err &&
+    grep -qE 'no lab|libOpenCL|no such device|PLATFORM' err; then
     echo "skipped: $(cat err)"
     exit 77
 fi
@@ -166,7 +166,7 @@ bad() {
     local code=$1 words=$2
     shift 2
     lab "$code" "$@"
-    [ "$(wc -l <err)" -eq 1 ] && grep -qF -- "$words" err || failed "clattn lab $*: $(cat err)"
+    if [ "$(wc -l <err)" -ne 1 ] || ! grep -qF -- "$words" err; then failed "clattn lab $*: $(cat err)"; fi
 }
 bad 2 'did you mean softmax?' sofmax --kernel x.cl
 bad 2 'No such file' softmax --kernel x.cl
