@@ -28,8 +28,8 @@ static const cli_option options_table[] = {
      offsetof(lab_values, device)},
     {"watch", NULL, "run again whenever the file is saved, until Ctrl-C", CLI_FLAG, offsetof(lab_values, watch)},
     {"json", "FILE|-", "the verdict as JSON", CLI_TEXT, offsetof(lab_values, json)},
-    {"limit", "SECONDS", "for a build or a launch (default 10)", CLI_INTEGER, offsetof(lab_values, limit), .minimum = 1,
-     .maximum = 600},
+    {"limit", "SECONDS", "for a launch (default 10); a build has 10, or more where this is more", CLI_INTEGER,
+     offsetof(lab_values, limit), .minimum = 1, .maximum = 600},
     {"no-timing", NULL, "stop when the kernel is right", CLI_FLAG, offsetof(lab_values, no_timing)},
     {"no-oclgrind", NULL, "leave the simulator out", CLI_FLAG, offsetof(lab_values, no_oclgrind)},
     {"seed", "N", "of the inputs, to repeat a run (default: a new one)", CLI_INTEGER, offsetof(lab_values, seed), .minimum = 0,
@@ -76,7 +76,6 @@ static int run_once(const lab_step *step, const lab_options *options) {
     char why[512];
     run = (lab_run){.step = step, .options = options, .random = {options->seed}, .say = quiet ? say_nothing : say_line};
     if (!lab_source_read(&run.source, options->kernel, why, sizeof why)) return cli_fail(command.name, CLI_USAGE, "%s", why);
-    if (!quiet) printf("%s: %s\n", step->name, step->formula);
     lab_run_all(&run);
     const bool undecided = run.result.verdict == LAB_UNDECIDED;
     int exit_code = run.result.verdict == LAB_CORRECT && (!run.result.timing.is_measured || run.result.timing.is_believed)

@@ -11,6 +11,10 @@
 
 #include "bench/clock.h"
 #include "host/internal.h"
+#include "host/opencl/loader.h"
+
+/* A short limit is for launches. */
+static const double BUILD_LIMIT_S = 10;
 
 const char *lab_verdict_text(lab_verdict verdict) {
     static const char *const texts[] = {
@@ -87,8 +91,7 @@ bool lab_ask(lab_run *run, const char *stage, const lab_request *request, lab_re
         return lab_judge(run, request->op == LAB_OP_LAUNCH ? LAB_WRONG_CONTRACT : LAB_UNDECIDED, stage,
                          "the device refuses: %s", reply->text);
     case LAB_TIMED_OUT:
-        return lab_judge(run, LAB_HANG, stage, "%s after %g s",
-                         request->op == LAB_OP_BUILD ? "does not finish building" : "is still running", run->options->limit_s);
+        return lab_judge(run, LAB_HANG, stage, "is still running after %g s", run->options->limit_s);
     case LAB_STOPPED:
         return lab_judge(run, LAB_UNDECIDED, stage, "stopped");
     default:
@@ -170,10 +173,10 @@ static bool build(lab_run *run) {
     lab_reply reply;
     const lab_request request = lab_request_of(run, LAB_OP_BUILD, NULL);
     memcpy(run->worker.memory, run->source.text, run->source.length + 1);
-    const lab_answer answer = lab_client_ask(&run->worker, &request, &reply, run->options->limit_s);
+    const double limit_s = fmax(run->options->limit_s, BUILD_LIMIT_S);
+    const lab_answer answer = lab_client_ask(&run->worker, &request, &reply, limit_s);
     run->worker.memory[LAB_TEXT_BYTES - 1] = 0;
-    if (answer == LAB_TIMED_OUT)
-        return lab_judge(run, LAB_HANG, "build", "does not finish building in %g s", run->options->limit_s);
+    if (answer == LAB_TIMED_OUT) return lab_judge(run, LAB_HANG, "build", "does not finish building in %g s", limit_s);
     if (answer == LAB_STOPPED) return lab_judge(run, LAB_UNDECIDED, "build", "stopped");
     if (answer == LAB_DIED) return judge_death(run, "build", &request, &reply);
     if (!reply.failed) return true;
@@ -303,6 +306,16 @@ static bool try_table(lab_run *run) {
 
 /* ---- all ----------------------------------------------------------------------------------------------------------- */
 
+/* Before a worker is asked: where there is no OpenCL at all, its words are the best. */
+static bool has_opencl(lab_run *run) {
+    clattn__opencl_api api;
+    char why[256] = "";
+    const bool right = clattn__opencl_load(&api, why, sizeof why);
+    if (!right) return lab_judge(run, LAB_UNDECIDED, "start", "%s", why);
+    clattn__opencl_unload(&api);
+    return true;
+}
+
 static bool open_worker(lab_run *run) {
     lab_result *result = &run->result;
     lab_reply reply;
@@ -371,8 +384,9 @@ static void say_isolation(lab_run *run) {
 }
 
 void lab_run_all(lab_run *run) {
-    bool right = open_worker(run);
+    bool right = has_opencl(run) && open_worker(run);
     if (right) warn_of_source(run);
+    if (right) run->say(run->step->name, run->step->formula);
     if (right) say_isolation(run);
     right = right && read_grid(run);
     for (size_t i = 0; i < sizeof stages / sizeof *stages && right; i++) {
