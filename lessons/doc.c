@@ -179,6 +179,11 @@ void doc_grow(doc *doc, doc_matrix *matrix, doc_growth growth, const char *const
     doc->step += steps;
 }
 
+void doc_grow_together(doc *doc, doc_matrix *matrix, doc_growth growth) {
+    matrix->growth = growth;
+    doc->last->step = doc->step - doc_growth_steps(matrix);
+}
+
 int doc_cell_step(const doc_block *block, int64_t row, int64_t col) {
     const doc_matrix *matrix = block->matrix;
     if (matrix->growth == DOC_WHOLE) return block->step;

@@ -230,6 +230,8 @@ void doc_summary(doc *, const char *zh, const char *en, ...) __attribute__((form
 void doc_add_series(doc *, doc_plot *, const char *name, doc_role role, size_t count, const double *x, const double *y);
 /* Let a matrix grow from the next step on; each row, or cell, takes one. captions may be NULL. */
 void doc_grow(doc *, doc_matrix *, doc_growth growth, const char *const *captions);
+/* Let it grow in step with the matrix that began to grow before it, which has as many steps. */
+void doc_grow_together(doc *, doc_matrix *, doc_growth growth);
 /* How many steps its growth takes. */
 int doc_growth_steps(const doc_matrix *);
 /* The step at which a cell of it is revealed. */

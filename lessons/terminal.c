@@ -105,7 +105,9 @@ static int read_key(void) {
     return got ? key : EOF;
 }
 
-bool terminal_wait(const terminal *terminal) {
+bool terminal_reach(terminal *terminal, int step) {
+    if (step <= terminal->at) return true;
+    terminal->at = step;
     if (!terminal->step) return true;
     const char *prompt = terminal_say(terminal, "-- 按任意键继续，q 退出 --", "-- any key goes on, q stops --");
     fputs(prompt, terminal->out);
@@ -177,7 +179,7 @@ static void print_title(const terminal *terminal, const doc_block *block) {
     terminal_reset(terminal);
 }
 
-static bool print_figure(const terminal *terminal, const doc_block *block) {
+static bool print_figure(terminal *terminal, const doc_block *block) {
     bool going = true;
     print_title(terminal, block);
     switch (block->kind) {
@@ -201,7 +203,7 @@ static bool print_figure(const terminal *terminal, const doc_block *block) {
     return going;
 }
 
-static bool print_block(const terminal *terminal, const doc_block *block) {
+static bool print_block(terminal *terminal, const doc_block *block) {
     switch (block->kind) {
     case DOC_HEADING:
         terminal_bold(terminal);
@@ -239,7 +241,7 @@ static void print_answers(const terminal *terminal, const doc *doc) {
 }
 
 bool terminal_print(terminal *terminal, const doc *doc) {
-    int step = 0;
+    terminal->at = 0;
     terminal->language = doc->language;
     terminal_bold(terminal);
     fprintf(terminal->out, "# %s\n", doc->title);
@@ -250,12 +252,9 @@ bool terminal_print(terminal *terminal, const doc *doc) {
                0);
     for (const doc_block *block = doc->first; block != NULL; block = block->next) {
         fputc('\n', terminal->out);
-        if (block->step > step && !terminal_wait(terminal)) return false;
-        step = block->step > step ? block->step : step;
-        if (!print_block(terminal, block)) return false;
-        if (block->kind == DOC_MATRIX) step = block->step + doc_growth_steps(block->matrix);
+        if (!terminal_reach(terminal, block->step) || !print_block(terminal, block)) return false;
     }
-    if (!terminal_wait(terminal)) return false;
+    if (!terminal_reach(terminal, doc->step + 1)) return false;
     print_answers(terminal, doc);
     return true;
 }

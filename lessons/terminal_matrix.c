@@ -16,7 +16,7 @@
 enum { LABEL_MAX = 16, MAP_MAX = 64, NUMBER_SIZE = 32 };
 
 typedef struct layout {
-    const terminal *terminal;
+    terminal *terminal;
     const doc_matrix *matrix;
     int label, cell; /* widths in columns, with the blanks between */
 } layout;
@@ -183,13 +183,13 @@ static void print_scale(const terminal *terminal, const doc_matrix *matrix) {
     fputc('\n', terminal->out);
 }
 
-/* The step of the last cell of a row says when it can be shown. */
-static bool print_rows(const layout *layout) {
+/* A row is shown when its last cell is reached. */
+static bool print_rows(const layout *layout, const doc_block *block) {
     const doc_matrix *matrix = layout->matrix;
     const int64_t steps = matrix->growth == DOC_BY_CELL ? matrix->cols : 1;
     print_head(layout);
     for (int64_t i = 0; i < matrix->rows; i++) {
-        if (matrix->growth != DOC_WHOLE && !terminal_wait(layout->terminal)) return false;
+        if (!terminal_reach(layout->terminal, doc_cell_step(block, i, matrix->cols - 1))) return false;
         for (int64_t s = 0; matrix->captions != NULL && s < steps; s++) {
             fputs("  ", layout->terminal->out);
             display_wrap(layout->terminal->out, matrix->captions[i * steps + s], TERMINAL_WIDTH, 2, 4);
@@ -199,10 +199,10 @@ static bool print_rows(const layout *layout) {
     return true;
 }
 
-bool terminal_matrix(const terminal *terminal, const doc_block *block) {
+bool terminal_matrix(terminal *terminal, const doc_block *block) {
     layout layout = {.terminal = terminal, .matrix = block->matrix};
     if (block->matrix->cols <= MAP_MAX && fit(&layout)) {
-        if (!print_rows(&layout)) return false;
+        if (!print_rows(&layout, block)) return false;
     } else {
         layout.label = TERMINAL_WIDTH - MAP_MAX;
         print_digits(&layout);
