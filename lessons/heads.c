@@ -71,9 +71,10 @@ static void show_split(lesson *lesson, const heads *h) {
         map->col_axis = doc_text(doc, "看谁", "at whom");
     }
     const mat first = h->loop[0].weights, second = h->loop[1].weights;
-    doc_summary(doc, "两个头看法不同：%s 在头 0 里最看重 %s，在头 1 里最看重 %s。",
-                "The heads differ: %s looks most at %s in head 0, at %s in head 1.", words[0],
-                words[sentence_favourite(first, 0)], words[sentence_favourite(second, 0)]);
+    int64_t word = 0; /* the first that the heads see differently, if there is one */
+    while (word + 1 < h->x.rows && sentence_favourite(first, word) == sentence_favourite(second, word)) word++;
+    doc_summary(doc, "%s 在头 0 里最看重 %s，在头 1 里最看重 %s。", "%s looks most at %s in head 0, at %s in head 1.",
+                words[word], words[sentence_favourite(first, word)], words[sentence_favourite(second, word)]);
     doc_step(doc, "并排放回去：4 列。", "Side by side again: 4 columns.");
     lesson_show(lesson, "out", doc_text(doc, "合并的输出", "Merged output"), "Z", DOC_ROLE_OUT, h->layer.out, words, NULL);
     doc_summary(doc, "一次算完的层，与一个头一个头的循环，最多相差 %.1e。",

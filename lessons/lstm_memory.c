@@ -104,8 +104,10 @@ static void show_belt(lesson *lesson, const pairs_setting *setting, numpy_random
     doc *doc = &lesson->doc;
     const mat x = pairs_draw(lesson, random, 1, BELT_STEPS, setting->dim);
     double steps[BELT_STEPS], parts[MODELS][BELT_STEPS];
-    doc_step(doc, "沿着传送带走：第一个词留下的差别，还剩几成？",
-             "Along the belt: how much is left of the difference that the first word made?");
+    doc_step(doc, "沿着传送带走：第一个词留下的差别，还剩几成？超过 1 是差别在长大：门也读 h，而 h 已经不同。",
+             "Along the belt: how much is left of the difference that the first word made? Above 1 it has grown, for the gates "
+             "read h, "
+             "which differs, too.");
     doc_plot *plot = doc_add_plot(doc, "belt", doc_text(doc, "第一个词在记忆里的份额", "The first word's part in memory"));
     plot->x = (doc_axis){.label = doc_text(doc, "读过的词", "words read")};
     plot->y = (doc_axis){.label = doc_text(doc, "|A - B|，第 1 个词之后为 1", "|A - B|, 1 after word 1")};

@@ -133,9 +133,10 @@ static void show_parameters(lesson *lesson, int64_t dim_k) {
 void lesson_qkv(lesson *lesson) {
     static const char *const own[WORDS] = {"The", "next", "day", "is", "bright"};
     static const struct {
-        const char *id, *weight, *symbol;
+        const char *id, *weight, *w, *symbol;
         doc_role role;
-    } parts[] = {{"q", "w_q", "Q", DOC_ROLE_Q}, {"k", "w_k", "K", DOC_ROLE_K}, {"v", "w_v", "V", DOC_ROLE_V}};
+    } parts[] = {
+        {"q", "w_q", "W_q", "Q", DOC_ROLE_Q}, {"k", "w_k", "W_k", "K", DOC_ROLE_K}, {"v", "w_v", "W_v", "V", DOC_ROLE_V}};
     doc *doc = &lesson->doc;
     arena *arena = &lesson->arena;
     const lesson_words words = lesson_take_words(lesson, own, WORDS);
@@ -160,10 +161,10 @@ void lesson_qkv(lesson *lesson) {
                      (long long)words.count, (long long)dim_k, DIM));
     lesson_show(lesson, "x", doc_text(doc, "词向量 X", "Word vectors X"), "X", DOC_ROLE_X, x, words.at, NULL);
     for (int i = 0; i < 3; i++) {
-        doc_step(doc, "X·%s：每一行换一种读法。", "X·%s: each row, read anew.", parts[i].weight);
-        lesson_show(lesson, parts[i].weight, doc_text(doc, "权重 %s（种子 %u）", "Weights %s (seed %u)", parts[i].weight, seed),
-                    parts[i].weight, parts[i].role, w[i], NULL, NULL);
-        lesson_derive(lesson_show(lesson, parts[i].id, arena_format(arena, "%s = X·%s", parts[i].symbol, parts[i].weight),
+        doc_step(doc, "X·%s：每一行换一种读法。", "X·%s: each row, read anew.", parts[i].w);
+        lesson_show(lesson, parts[i].weight, doc_text(doc, "权重 %s（种子 %u）", "Weights %s (seed %u)", parts[i].w, seed),
+                    parts[i].w, parts[i].role, w[i], NULL, NULL);
+        lesson_derive(lesson_show(lesson, parts[i].id, arena_format(arena, "%s = X·%s", parts[i].symbol, parts[i].w),
                                   parts[i].symbol, parts[i].role, out[i], words.at, NULL),
                       DOC_RULE_PRODUCT, "x", parts[i].weight, 1);
         figures_mat(&lesson->figures, arena_format(arena, "qkv_projection/%s", parts[i].symbol), out[i]);

@@ -2,20 +2,15 @@
 #define _XOPEN_SOURCE 700
 #include "measure.h"
 
-#include <stdlib.h>
+#include <math.h>
 #include <time.h>
 
-enum { BUDGET_MS = 60, LEAST_RUNS = 3, MOST_RUNS = 101, WORTH_MS = 700 };
+enum { BUDGET_MS = 60, LEAST_RUNS = 5, WORTH_MS = 300 };
 
 static double now_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
-
-static int compare_times(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* End the lesson with the library's words, without leaving the plan behind. */
@@ -40,18 +35,16 @@ static measured describe(const clattn_plan *plan) {
 
 /* Run once to warm up, then as often as the budget allows; the plan is destroyed. */
 static measured run_plan(lesson *lesson, clattn_plan *plan, const clattn_arg *args, size_t count) {
-    double times[MOST_RUNS];
     measured result = describe(plan);
     require(lesson, plan, clattn_plan_run(plan, args, count));
     const double start = now_ms();
-    while (result.runs < LEAST_RUNS || (result.runs < MOST_RUNS && now_ms() - start < BUDGET_MS)) {
+    result.milliseconds = INFINITY;
+    for (; result.runs < LEAST_RUNS || now_ms() - start < BUDGET_MS; result.runs++) {
         const double before = now_ms();
         require(lesson, plan, clattn_plan_run(plan, args, count));
-        times[result.runs++] = now_ms() - before;
+        result.milliseconds = fmin(result.milliseconds, now_ms() - before);
     }
     clattn_plan_destroy(plan);
-    qsort(times, (size_t)result.runs, sizeof *times, compare_times);
-    result.milliseconds = times[result.runs / 2];
     return result;
 }
 

@@ -11,7 +11,7 @@
 #include "lesson.h"
 
 typedef struct measured {
-    double milliseconds; /* the median */
+    double milliseconds; /* of the fastest run: others waited for other programs */
     int runs;
     int64_t dependent_steps, launches;
     double flops;

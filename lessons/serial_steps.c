@@ -5,7 +5,7 @@
 #include "courses.h"
 #include "measure.h"
 
-enum { WORDS = 6, WIDTH = 256, HEAD_DIM = 64, LANES = 2 };
+enum { WORDS = 6, WORDS_SHOWN = 12, WIDTH = 256, HEAD_DIM = 64, LANES = 2 };
 
 static const char *const own_words[WORDS] = {"The", "dog", "chased", "the", "red", "ball"};
 
@@ -13,7 +13,7 @@ static const char *const own_words[WORDS] = {"The", "dog", "chased", "the", "red
 static void show_graph(lesson *lesson, lesson_words words) {
     doc *doc = &lesson->doc;
     arena *arena = &lesson->arena;
-    const size_t n = (size_t)words.count;
+    const size_t n = (size_t)(words.count < WORDS_SHOWN ? words.count : WORDS_SHOWN);
     doc_graph *graph = doc_add_graph(doc, "waiting", doc_text(doc, "谁在等谁", "Who waits for whom"));
     doc_node *nodes = ARENA_NEW(arena, doc_node, 2 * n);
     doc_edge *edges = ARENA_NEW(arena, doc_edge, n);
@@ -28,6 +28,7 @@ static void show_graph(lesson *lesson, lesson_words words) {
     *graph = (doc_graph){2 * n, n - 1, nodes, edges, lanes, LANES};
     doc_summary(doc, "循环网络要 %lld 步，注意力要 1 步，无论多少个核心。",
                 "The recurrence takes %lld steps, attention 1, however many cores there are.", (long long)words.count);
+    if (words.count > WORDS_SHOWN) doc_say(doc, "图里只画了前 %d 个词。", "The picture shows the first %d words.", WORDS_SHOWN);
 }
 
 typedef struct race {
@@ -93,9 +94,9 @@ static void plot_race(lesson *lesson, const race *race, int64_t width) {
                    race->recurrence);
     doc_add_series(doc, plot, doc_text(doc, "注意力", "attention"), DOC_ROLE_WEIGHTS, race->count, race->lengths,
                    race->attention);
-    doc_summary(doc, "句长 %g：循环 %.3f ms，注意力 %.3f ms；句长 %g：%.3f 与 %.3f。",
-                "At length %g: recurrence %.3f ms, attention %.3f ms; at length %g: %.3f and %.3f.", race->lengths[0],
-                race->recurrence[0], race->attention[0], race->lengths[last], race->recurrence[last], race->attention[last]);
+    doc_summary(doc, "句长 %g 时循环用 %.3f ms，注意力用 %.3f ms。",
+                "At length %g the recurrence takes %.3f ms, attention %.3f ms.", race->lengths[last], race->recurrence[last],
+                race->attention[last]);
     if (race->left_out > 0)
         doc_say(doc, "句长 %lld 及以上没有量：在这台设备上太慢。",
                 "Length %lld and longer were left out: too slow on this device.", (long long)race->left_out);

@@ -2,6 +2,7 @@
 #define _XOPEN_SOURCE 700
 #include "terminal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>
@@ -121,6 +122,15 @@ bool terminal_reach(terminal *terminal, int step) {
 
 enum { MAX_COLUMNS = 16 };
 
+/* Whether all of a column are numbers, or nothing: those stand on the right. */
+static bool is_numeric(size_t rows, size_t cols, size_t column, const char *const *cells) {
+    for (size_t r = 0; r < rows; r++) {
+        const char *cell = cells[r * cols + column];
+        if (*cell != '\0' && strchr("0123456789+-.", *cell) == NULL) return false;
+    }
+    return true;
+}
+
 /* Columns are as wide as what stands in them; the widest gives way when the line is too long. */
 static void column_widths(size_t rows, size_t cols, const char *const *head, const char *const *cells, int *widths) {
     int total = 2 * (int)cols; /* two blanks before each */
@@ -140,22 +150,27 @@ static void column_widths(size_t rows, size_t cols, const char *const *head, con
     }
 }
 
-static void print_row(const terminal *terminal, size_t cols, const char *const *cells, const int *widths) {
+static void print_row(const terminal *terminal, size_t cols, const char *const *cells, const int *widths, const bool *numeric) {
     for (size_t c = 0; c < cols; c++) {
         fputs("  ", terminal->out);
-        display_pad(terminal->out, cells[c], widths[c], c > 0);
+        if (c + 1 == cols && !numeric[c] && display_width(cells[c]) <= widths[c])
+            fputs(cells[c], terminal->out);
+        else
+            display_pad(terminal->out, cells[c], widths[c], numeric[c]);
     }
     fputc('\n', terminal->out);
 }
 
 void terminal_table(const terminal *terminal, size_t rows, size_t cols, const char *const *head, const char *const *cells) {
     int widths[MAX_COLUMNS];
-    if (cols > MAX_COLUMNS) cols = MAX_COLUMNS;
+    bool numeric[MAX_COLUMNS];
+    assert(cols <= MAX_COLUMNS);
     column_widths(rows, cols, head, cells, widths);
+    for (size_t c = 0; c < cols; c++) numeric[c] = is_numeric(rows, cols, c, cells);
     terminal_bold(terminal);
-    print_row(terminal, cols, head, widths);
+    print_row(terminal, cols, head, widths, numeric);
     terminal_reset(terminal);
-    for (size_t r = 0; r < rows; r++) print_row(terminal, cols, cells + r * cols, widths);
+    for (size_t r = 0; r < rows; r++) print_row(terminal, cols, cells + r * cols, widths, numeric);
 }
 
 /* ---- blocks -------------------------------------------------------------------------------------------------------- */
