@@ -103,6 +103,8 @@ static cJSON *matrix_json(const doc_matrix *matrix) {
     put_number(&tree, "factor", matrix->factor);
     put_text(&tree, "growth", growths[matrix->growth]);
     put_texts(&tree, "captions", matrix->captions, (size_t)doc_growth_steps(matrix));
+    if (matrix->averaged[0] > 0)
+        put(&tree, "averaged", numbers((double[]){(double)matrix->averaged[0], (double)matrix->averaged[1]}, 2));
     return finish(tree);
 }
 
