@@ -45,7 +45,7 @@ function header(title, ...facts) {
 function coursePage({ title, lessons, device }) {
     const total = d3.sum(lessons, entry => entry.minutes), minutes = n => say(`${n} 分钟`, `${n} min`);
     const list = element("ol", "course", ...lessons.map(entry => element("li", "",
-        link(`${entry.name}.html`, element("span", "title", entry.title), element("span", "minutes", minutes(entry.minutes))),
+        element("div", "", link(`${entry.name}.html`, entry.title), element("span", "minutes", minutes(entry.minutes))),
         entry.question ? element("p", "predict", element("b", "", say("先猜：", "Predict: ")), entry.question) : null)));
     document.body.append(header(title, say(`${lessons.length} 课`, `${lessons.length} lessons`), minutes(total),
         say(`数字在这台机器上算出：${device}`, `computed here, on ${device}`)),

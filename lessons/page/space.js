@@ -7,8 +7,8 @@ class SpaceFigure {
         this.block = block;
         this.space = block.space;
         this.page = page;
-        this.yaw = -.62;
-        this.pitch = .42;
+        this.yaw = -.55;
+        this.pitch = .38;
         this.part = 1; // of the way from `from` to `to`
         const all = this.space.points.flatMap(p => this.space.arrows ? [p.from, p.to] : [p.from]);
         this.extent = d3.range(3).map(d => d3.extent([0, ...all.map(p => p[d])]));
@@ -52,7 +52,7 @@ class SpaceFigure {
     project(point) {
         const [x, y, z] = point.map((v, d) => (v - d3.mean(this.extent[d])) / this.reach);
         const a = x * Math.cos(this.yaw) - y * Math.sin(this.yaw), b = x * Math.sin(this.yaw) + y * Math.cos(this.yaw);
-        const up = z * Math.cos(this.pitch) - b * Math.sin(this.pitch), scale = this.scale;
+        const up = z * Math.cos(this.pitch) + b * Math.sin(this.pitch), scale = this.scale;
         return [this.width / 2 + a * scale, this.height / 2 - up * scale];
     }
 
@@ -78,7 +78,8 @@ class SpaceFigure {
                 .text(this.space.axes?.[d] ?? "xyz"[d]);
             for (const tick of d3.ticks(start[d], high, 4).filter(t => t !== start[d])) {
                 const [a, b] = this.project(start.map((v, n) => n === d ? tick : v));
-                this.svg.append("text").attr("class", "tick").attr("x", a).attr("y", b + this.size * .9).attr("text-anchor", "middle")
+                this.svg.append("text").attr("class", "tick").attr("x", d === 2 ? a - 8 : a).attr("y", d === 2 ? b : b + this.size)
+                    .attr("dy", ".3em").attr("text-anchor", d === 2 ? "end" : "middle")
                     .style("font-size", `${this.size * .72}px`).text(precise(tick));
             }
         });
