@@ -191,7 +191,7 @@ static cJSON *graph_json(const doc_graph *graph) {
 
 /* ---- the document -------------------------------------------------------------------------------------------------- */
 
-static cJSON *block_json(const doc_block *block) {
+static cJSON *block_json(const doc *doc, const doc_block *block) {
     tree tree = begin();
     put_text(&tree, "kind", doc_kind_name(block->kind));
     put_text(&tree, "id", block->id);
@@ -199,7 +199,7 @@ static cJSON *block_json(const doc_block *block) {
     put_text(&tree, "title", block->title);
     put_text(&tree, "text", block->text);
     put_text(&tree, "answer", block->answer);
-    put_text(&tree, "summary", block->summary);
+    put_text(&tree, "summary", block->title != NULL ? doc_describe(doc, block) : NULL);
     switch (block->kind) {
     case DOC_MATRIX:
         put(&tree, "matrix", matrix_json(block->matrix));
@@ -226,7 +226,7 @@ cJSON *doc_json(const doc *doc) {
     tree tree = begin();
     cJSON *blocks = cJSON_CreateArray();
     for (const doc_block *block = doc->first; blocks != NULL && block != NULL; block = block->next)
-        append(&blocks, block_json(block));
+        append(&blocks, block_json(doc, block));
     put_text(&tree, "name", doc->name);
     put_text(&tree, "title", doc->title);
     put_text(&tree, "language", doc->language == DOC_ZH ? "zh" : "en");
