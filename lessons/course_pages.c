@@ -14,7 +14,7 @@
 
 static bool fail(output_set *set, const char *problem, const char *path) {
     output_discard(set);
-    snprintf(set->error, sizeof set->error, "%s %s", problem, path);
+    snprintf(set->error, sizeof set->error, "%s %.400s", problem, path);
     return false;
 }
 

@@ -200,6 +200,7 @@ static cJSON *block_json(const doc *doc, const doc_block *block) {
     put_text(&tree, "text", block->text);
     put_text(&tree, "answer", block->answer);
     put_text(&tree, "summary", block->title != NULL ? doc_describe(doc, block) : NULL);
+    if (block->title != NULL) put(&tree, "summary_is_numbers", cJSON_CreateBool(block->summary == NULL));
     switch (block->kind) {
     case DOC_MATRIX:
         put(&tree, "matrix", matrix_json(block->matrix));

@@ -42,9 +42,19 @@ const marks = [d3.symbolCircle, d3.symbolSquare, d3.symbolTriangle, d3.symbolDia
 const heat = d3.interpolateViridis;
 const inkOn = colour => d3.lab(colour).l > 55 ? "#000" : "#fff";
 
-// Indices stand low: W_q, d_k.
+// Texts, every second of which ends in an index that stands low: W_q, d_k.
+const lowered = text => String(text).split(/(?<![A-Za-z])([A-Za-zα-ωΣ]_[A-Za-z0-9]{1,5})(?![A-Za-z0-9_])/);
+
+function typesetSvg(selection, text) {
+    lowered(text).forEach((part, n) => {
+        selection.append("tspan").text(n % 2 ? part[0] : part);
+        if (n % 2) selection.append("tspan").attr("dy", ".25em").attr("font-size", ".75em").text(part.slice(2));
+        if (n % 2) selection.append("tspan").attr("dy", "-.19em").text("\u200b");
+    });
+}
+
 function typeset(text) {
-    return String(text).split(/(?<![A-Za-z])([A-Za-z]_[A-Za-z0-9]{1,3})(?![A-Za-z0-9_])/).map((part, n) => {
+    return lowered(text).map((part, n) => {
         if (n % 2 === 0) return part;
         const made = document.createElement("span");
         const low = document.createElement("sub");

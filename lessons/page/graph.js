@@ -21,7 +21,7 @@ class GraphFigure {
     draw(width) {
         const { nodes, lanes } = this.graph, places = (d3.max(nodes, n => n.place) ?? 0) + 1, count = Math.max(1, (d3.max(nodes, n => n.lane) ?? 0) + 1);
         const size = textSize(width), names = lanes ? Math.min(d3.max(lanes, textWidth) * size + 14, width * .24) : 10;
-        const step = Math.min(110, (width - names - 10) / places), radius = Math.max(5, Math.min(22, step * .36));
+        const step = Math.min(150, (width - names - 10) / places), radius = Math.max(5, Math.min(26, step * .36));
         const high = Math.max(radius * 2 + 46, 84);
         this.geometry = { size, names, step, radius, high };
         this.width = names + step * places + 10;

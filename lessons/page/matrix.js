@@ -34,7 +34,20 @@ class MatrixFigure {
 
     // ---- geometry ----
 
-    get sums() { return this.matrix.role === "weights" && !this.matrix.averaged; }
+    // Rows of weights add up to 1; columns, where both are the same words, need not.
+    get rowsAdd() { return this.matrix.role === "weights" && !this.matrix.averaged; }
+    get colsAdd() { return this.rowsAdd && this.matrix.rows === this.matrix.cols && this.matrix.rows > 1; }
+
+    // Two that would nearly stand side by side are drawn so that they do.
+    draw(width) {
+        this.geometry = this.measure(width);
+        const half = width / 2 - 24, natural = this.geometry.left + (this.matrix.cols + this.rowsAdd) * this.geometry.cell + 2;
+        if (this.node.closest("figure")?.parentNode.childElementCount > 1 && natural > half && natural < 1.35 * half) {
+            const tight = this.measure(half);
+            if (tight.numbers) this.geometry = tight;
+        }
+        this.render(width);
+    }
 
     measure(width) {
         const { rows, cols, row_labels, col_labels, row_axis, decimals } = this.matrix;
@@ -43,7 +56,7 @@ class MatrixFigure {
         const left = Math.min(widest(names(row_labels, rows)) + 12, width * .32) + (row_axis ? size + 8 : 0);
         const numbers = this.matrix.values.flat().map(v => shown(v, decimals));
         const wanted = Math.max(widest(numbers) * .94 + 16, size * 3.2, Math.min(widest(names(col_labels, cols)) + 12, 130));
-        const cell = Math.min(wanted, Math.max(4, (width - left - 4) / (cols + (this.sums ? 1 : 0))));
+        const cell = Math.min(wanted, Math.max(4, (width - left - 4) / (cols + this.rowsAdd)));
         const high = rows > 32 ? Math.min(cell, 9) : Math.min(Math.max(cell * .72, 22), rows > 12 ? 26 : 50);
         const turned = widest(names(col_labels, cols)) + 4 > cell;
         const head = turned ? Math.min(widest(names(col_labels, cols)) * .8 + 14, 96) : size + 10;
@@ -53,9 +66,8 @@ class MatrixFigure {
 
     // ---- drawing ----
 
-    draw(width) {
-        const { rows, cols } = this.matrix, g = this.geometry = this.measure(width);
-        const right = cols + (this.sums ? 1 : 0), low = rows + (this.sums ? 1 : 0);
+    render(width) {
+        const { rows, cols } = this.matrix, g = this.geometry, right = cols + this.rowsAdd, low = rows + this.colsAdd;
         this.width = Math.max(g.left + right * g.cell + 2, Math.min(width, 210));
         this.height = g.top + low * g.high + 46;
         this.svg.attr("viewBox", `0 0 ${this.width} ${this.height}`).attr("width", this.width).attr("height", this.height)
@@ -63,7 +75,8 @@ class MatrixFigure {
         this.svg.selectAll("*").remove();
         this.drawLabels();
         this.drawCells();
-        if (this.sums) this.drawSums();
+        this.rowSums = this.colSums = [];
+        if (this.rowsAdd && g.numbers) this.drawSums();
         this.drawScale(g.top + low * g.high + 12);
         this.paint();
     }
@@ -80,10 +93,10 @@ class MatrixFigure {
             .text(j => cut(label(matrix.col_labels, j), g.turned ? 90 / g.size : g.cell / g.size));
         if (matrix.col_axis)
             svg.append("text").attr("class", "axis-name").attr("x", g.left + cols * g.cell / 2).attr("y", g.size * .9)
-                .attr("text-anchor", "middle").text(`${matrix.col_axis} →`);
+                .attr("text-anchor", "middle").call(typesetSvg, `${matrix.col_axis} →`);
         if (matrix.row_axis)
             svg.append("text").attr("class", "axis-name").attr("text-anchor", "middle")
-                .attr("transform", `translate(${g.size * .9},${g.top + rows * g.high / 2})rotate(-90)`).text(`← ${matrix.row_axis}`);
+                .attr("transform", `translate(${g.size * .9},${g.top + rows * g.high / 2})rotate(-90)`).call(typesetSvg, `← ${matrix.row_axis}`);
     }
 
     drawCells() {
@@ -104,15 +117,12 @@ class MatrixFigure {
         const place = (x, y) => text => text.attr("x", g.left + x * g.cell).attr("y", g.top + y * g.high).attr("dy", ".35em")
             .attr("text-anchor", "middle").style("font-size", `${g.size * .86}px`);
         const group = svg.append("g").attr("class", "sums");
-        if (g.numbers) {
-            this.rowSums = d3.range(rows).map(i => group.append("text").call(place(cols + .5, i + .5)));
-            this.colSums = d3.range(cols).map(j => group.append("text").call(place(j + .5, rows + .5)));
-            group.append("text").call(place(cols + .5, -.28)).text("Σ");
-            group.append("text").attr("x", g.left - 7).attr("text-anchor", "end").attr("y", g.top + (rows + .5) * g.high)
-                .attr("dy", ".35em").text("Σ");
-        } else {
-            this.rowSums = this.colSums = [];
-        }
+        this.rowSums = d3.range(rows).map(i => group.append("text").call(place(cols + .5, i + .5)));
+        group.append("text").call(place(cols + .5, -.28)).text("Σ");
+        if (!this.colsAdd) return;
+        this.colSums = d3.range(cols).map(j => group.append("text").call(place(j + .5, rows + .5)));
+        group.append("text").attr("x", g.left - 7).attr("text-anchor", "end").attr("y", g.top + (rows + .5) * g.high)
+            .attr("dy", ".35em").text("Σ");
     }
 
     // The scale in print: colours from low to high with numbers under them.
@@ -157,13 +167,13 @@ class MatrixFigure {
             active?.[0] === i && active?.[1] === j ? "active" : "", tops[i] === j && known(i, j) ? "top" : ""].join(" "));
         this.cells.select("rect").attr("fill", ({ i, j }) =>
             known(i, j) && !isMasked(matrix, i, j) ? this.colour(matrix.values[i][j]) ?? "url(#hatch)" : "url(#hatch)");
-        this.cells.select("text").text(({ i, j }) => !known(i, j) ? "" : isMasked(matrix, i, j) ? "×"
+        this.cells.select("text").text(({ i, j }) => !known(i, j) ? "" : isMasked(matrix, i, j) ? "·"
             : shown(matrix.values[i][j], matrix.decimals))
             .style("fill", ({ i, j }) => {
                 const colour = isMasked(matrix, i, j) ? null : this.colour(matrix.values[i][j]);
                 return colour ? inkOn(colour) : "currentColor";
             });
-        if (this.sums) this.paintSums(known);
+        this.paintSums(known);
         this.svg.selectAll(".active, .source, .fresh").raise();
     }
 
@@ -171,14 +181,15 @@ class MatrixFigure {
     tops() {
         const { matrix } = this;
         if (matrix.averaged || matrix.cols < 2 || !["scores", "weights"].includes(matrix.role)) return [];
-        return matrix.values.map((row, i) => d3.greatest(liveColumns(matrix, i), j => typeof row[j] === "number" ? row[j] : -Infinity));
+        return matrix.values.map((row, i) => d3.greatest(liveColumns(matrix, i).filter(j => typeof row[j] === "number"), j => row[j]));
     }
 
     paintSums(known) {
         const { matrix } = this, { rows, cols } = matrix;
         const value = (i, j) => isMasked(matrix, i, j) ? 0 : matrix.values[i][j];
-        this.rowSums.forEach((text, i) => text.text(known(i, cols - 1) ? shown(d3.sum(d3.range(cols), j => value(i, j)), 2) : ""));
-        this.colSums.forEach((text, j) => text.text(known(rows - 1, j) ? shown(d3.sum(d3.range(rows), i => value(i, j)), 2) : ""));
+        const total = list => shown(list.every(v => typeof v === "number") ? d3.sum(list) : "NaN", 2);
+        this.rowSums.forEach((text, i) => text.text(known(i, cols - 1) ? total(d3.range(cols).map(j => value(i, j))) : ""));
+        this.colSums.forEach((text, j) => text.text(known(rows - 1, j) ? total(d3.range(rows).map(i => value(i, j))) : ""));
     }
 
     // ---- pointing ----
@@ -239,7 +250,7 @@ class MatrixFigure {
         return {
             head: [matrix.symbol ?? "", ...d3.range(matrix.cols).map(j => label(matrix.col_labels, j))],
             rows: matrix.values.map((row, i) => [label(matrix.row_labels, i),
-                ...row.map((value, j) => isMasked(matrix, i, j) ? "×" : precise(value))]),
+                ...row.map((value, j) => isMasked(matrix, i, j) ? "·" : precise(value))]),
         };
     }
 }

@@ -143,7 +143,7 @@ class Page {
             node.append(this.details(figure, block));
             if (this.adjustable(block)) node.append(this.sliders(block));
         }
-        if (block.summary) node.insertBefore(element("p", "summary", ...typeset(block.summary)), node.querySelector("details"));
+        if (block.summary) node.insertBefore(element("p", block.summary_is_numbers ? "unseen" : "summary", ...typeset(block.summary)), node.querySelector("details"));
         return node;
     }
 

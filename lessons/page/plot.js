@@ -15,7 +15,14 @@ class PlotFigure {
             .on("mousemove click", event => this.point(this.nearest(d3.pointer(event)[0])))
             .on("focus", () => { if (this.svg.node().matches(":focus-visible")) this.point(0); })
             .on("blur mouseleave", () => this.leave());
-        this.node = element("div", "wide", this.legend(), this.svg.node());
+        this.node = element("div", "wide", this.legend(), this.svg.node(), this.note());
+    }
+
+    // What a logarithmic axis has no place for.
+    note() {
+        const { y, series } = this.plot, lost = series.filter(s => y.logarithmic && s.y.some(v => v === 0)).map(s => s.name);
+        if (!lost.length) return null;
+        return element("p", "note", say(`${lost.join("、")}：是 0 的点不在对数轴上。`, `${lost.join(", ")}: points that are 0 have no place on a logarithmic axis.`));
     }
 
     // ---- series ----
@@ -73,7 +80,10 @@ class PlotFigure {
 
     place(x) { return this.plot.mark === "bars" ? this.x(x) + this.x.bandwidth() / 2 : this.x(x); }
 
-    tickText(value) { return Math.abs(value) >= 1e5 || (value !== 0 && Math.abs(value) < 1e-3) ? d3.format("~e")(value).replace("-", "−") : d3.format("~g")(value); }
+    tickText(value) {
+        const size = Math.abs(value);
+        return d3.format(size >= 1e4 || (size > 0 && size < 1e-3) ? "~s" : "~g")(value);
+    }
 
     draw(width) {
         const { plot } = this, size = textSize(width);
@@ -115,8 +125,8 @@ class PlotFigure {
             .attr("x", x => this.place(x)).attr("y", low + g.size + 6).attr("text-anchor", "middle")
             .text(x => plot.categories ? cut(plot.categories[x] ?? "", step / g.size) : this.tickText(x));
         svg.append("text").attr("class", "axis-name").attr("x", (g.left + width - g.right) / 2).attr("y", g.height - 8)
-            .attr("text-anchor", "middle").text(plot.x.label ?? "");
-        svg.append("text").attr("class", "axis-name").attr("x", 4).attr("y", g.size).text(plot.y.label ?? "");
+            .attr("text-anchor", "middle").call(typesetSvg, plot.x.label ?? "");
+        svg.append("text").attr("class", "axis-name").attr("x", 4).attr("y", g.size).call(typesetSvg, plot.y.label ?? "");
     }
 
     drawLines() {
