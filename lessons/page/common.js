@@ -76,12 +76,12 @@ function dataTable({ head, rows }, caption) {
     const numeric = text => /^[−\d.,e∞ ]+$/.test(text);
     const table = element("table", "data", element("caption", "unseen", caption));
     table.append(element("thead", "", element("tr", "", ...head.map(text => {
-        const cell = element("th", "", text);
+        const cell = element("th", "", ...typeset(text));
         cell.scope = "col";
         return cell;
     }))));
     table.append(element("tbody", "", ...rows.map(row => element("tr", "", ...row.map((text, column) => {
-        const cell = element(column === 0 ? "th" : "td", numeric(text) ? "number" : "", text);
+        const cell = element(column === 0 ? "th" : "td", numeric(text) ? "number" : "", ...typeset(text));
         if (column === 0) cell.scope = "row";
         return cell;
     })))));

@@ -122,10 +122,9 @@ static void print_style_hash(const page *page) {
     fputs(page_hash_page_css, page->file);
 }
 
-static const char *const scripts[][2] = {
-    {d3_file_d3_min_js, d3_hash_d3_min_js},
+static const char *const scripts[][2] = {{d3_file_d3_min_js, d3_hash_d3_min_js},
 #define PAGE_X(name) {page_file_##name, page_hash_##name},
-    PAGE_SCRIPTS(PAGE_X)
+                                         PAGE_SCRIPTS(PAGE_X)
 #undef PAGE_X
 };
 
@@ -139,8 +138,8 @@ static void print_script_hashes(const page *page) {
     for (size_t i = 0; i < SCRIPT_COUNT; i++) fprintf(page->file, "%s%s", i > 0 ? " " : "", scripts[i][1]);
 }
 
-/* JSON in a script element: no "<" stands in it as itself, so that no text can end the element or open a comment in it. In JSON it
- * stands in strings alone, where it has another spelling. */
+/* JSON in a script element: no "<" stands in it as itself, so that no text can end the element or open a comment in it. In JSON
+ * it stands in strings alone, where it has another spelling. */
 static void print_data(const page *page) {
     for (const char *at = page->data; *at != '\0'; at++) {
         if (*at == '<')
@@ -155,8 +154,13 @@ static void print_part(const page *page, const char *name, size_t length) {
         const char *name;
         void (*print)(const struct page *);
     } parts[] = {
-        {"TITLE", print_title},     {"LANGUAGE", print_language}, {"STYLE", print_style}, {"STYLE_HASH", print_style_hash},
-        {"SCRIPTS", print_scripts}, {"DATA", print_data},         {"SCRIPT_HASHES", print_script_hashes},
+        {"TITLE", print_title},
+        {"LANGUAGE", print_language},
+        {"STYLE", print_style},
+        {"STYLE_HASH", print_style_hash},
+        {"SCRIPTS", print_scripts},
+        {"DATA", print_data},
+        {"SCRIPT_HASHES", print_script_hashes},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (strlen(parts[i].name) == length && strncmp(parts[i].name, name, length) == 0) parts[i].print(page);

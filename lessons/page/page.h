@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A page is page.html with its {{PARTS}} filled in. It carries the document as JSON (doc_json.h) and the scripts beside this file,
- * which draw it. Its Content-Security-Policy names those scripts and the style by their hashes, so that nothing else in it can run
- * or be loaded. Needs cJSON, as --json does.
+ * A page is page.html with its {{PARTS}} filled in. It carries the document as JSON (doc_json.h) and the scripts beside this
+ * file, which draw it. Its Content-Security-Policy names those scripts and the style by their hashes, so that nothing else in
+ * it can run or be loaded. Needs cJSON, as --json does.
  */
 #ifndef CLATTN_LESSONS_PAGE_H
 #define CLATTN_LESSONS_PAGE_H
@@ -29,7 +29,8 @@ typedef struct page_course {
 } page_course;
 
 #ifdef CLATTN_HAVE_CJSON
-/* A document, and where it stands in a course (NULL: alone). False without memory. Errors of the file are the caller's to find. */
+/* A document, and where it stands in a course (NULL: alone). False without memory. Errors of the file are the caller's to find.
+ */
 bool page_print(FILE *, const doc *, const page_course *);
 /* The course: order, minutes, questions. */
 bool page_print_course(FILE *, const page_course *);

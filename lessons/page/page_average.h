@@ -9,8 +9,8 @@
 
 enum { PAGE_MAP_MAX = 64 };
 
-/* A copy of the document in which no matrix has more rows or columns than PAGE_MAP_MAX: cells of larger ones are means of blocks,
- * and their `averaged` says of how many rows and columns. */
+/* A copy of the document in which no matrix has more rows or columns than PAGE_MAP_MAX: cells of larger ones are means of
+ * blocks, and their `averaged` says of how many rows and columns. */
 doc page_average(const doc *);
 
 #endif

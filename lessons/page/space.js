@@ -7,7 +7,7 @@ class SpaceFigure {
         this.block = block;
         this.space = block.space;
         this.page = page;
-        this.yaw = -.55;
+        this.yaw = -1;
         this.pitch = .38;
         this.part = 1; // of the way from `from` to `to`
         const all = this.space.points.flatMap(p => this.space.arrows ? [p.from, p.to] : [p.from]);
@@ -42,7 +42,7 @@ class SpaceFigure {
         this.width = Math.min(width, 600);
         this.height = Math.min(this.width * .78, 460);
         this.size = textSize(width);
-        this.scale = Math.min(this.width, this.height) * .46 / (Math.hypot(...this.extent.map(([low, high]) => high - low)) / 2 / this.reach);
+        this.scale = Math.min(this.width, this.height) * .52 / (Math.hypot(...this.extent.map(([low, high]) => high - low)) / 2 / this.reach);
         this.svg.attr("viewBox", `0 0 ${this.width} ${this.height}`).attr("width", this.width).attr("height", this.height)
             .style("font-size", `${this.size}px`);
         this.paint();
