@@ -134,6 +134,12 @@ void lesson_lstm_memory(lesson *lesson) {
     numpy_random random;
     numpy_seed(&random, setting.seed);
     make_models(lesson, &setting, &random, open_bias, models);
+    for (int m = 0; m < MODELS; m++) {
+        pairs_measure(lesson, &setting, &random, models[m].recurrence, models[m].cosines);
+        for (size_t i = 0; i < setting.length_count; i++)
+            figures_at(&lesson->figures, arena_format(&lesson->arena, "lstm_memory/%s", models[m].key), setting.lengths[i],
+                       models[m].cosines[i]);
+    }
     doc_say(doc,
             "LSTM 在记忆 h 旁边装了一条传送带 "
             "c。东西放上去就一直往前走，不用每步重写。三道门管它：遗忘门决定旧货留几成，输入门决定新词放几成，输出门决定交给 h "
@@ -146,25 +152,27 @@ void lesson_lstm_memory(lesson *lesson) {
     doc_say(doc, "遗忘门 f = sigmoid(… + b)。偏置 b = %g 时，光凭偏置就留下 %.4f。",
             "The forget gate is f = sigmoid(... + b). With b = %g the bias alone keeps %.4f.", open_bias,
             1 / (1 + exp(-open_bias)));
+    const double last = models[MODELS - 1].cosines[setting.length_count - 1];
     doc_ask(doc,
-            doc_text(doc, "门开到底，32 个词之后第一个词还在吗？",
-                     "With the gate held open, is the first word still there after 32 words?"),
-            doc_text(doc, "在。所以 LSTM 不是输在记性上：它还是一个词等一个词，而且整句话仍要挤过一个定长的向量。",
-                     "It is. So memory is not where the LSTM loses: it still waits word by word, and a sentence still has to "
-                     "pass through one "
-                     "vector of fixed size."));
+            doc_text(doc, "遗忘门偏置 %g，%lld 个词之后第一个词还在吗？",
+                     "With a forget bias of %g, is the first word still there after %lld words?", open_bias,
+                     (long long)setting.lengths[setting.length_count - 1]),
+            last < 0.95
+                ? doc_text(doc,
+                           "在：余弦 %.3f，1 才是冲光。所以 LSTM "
+                           "不是输在记性上：它还是一个词等一个词，而且整句话仍要挤过一个定长的向量。",
+                           "It is: the cosine is %.3f, and only 1 would be the same. So memory is not where the LSTM loses: it "
+                           "still waits word by "
+                           "word, and a sentence still has to pass through one vector of fixed size.",
+                           last)
+                : doc_text(doc, "几乎不在了：余弦 %.3f。用 --forget-bias 把门开大些，再看。",
+                           "Hardly: the cosine is %.3f. Open the gate wider with --forget-bias, and look again.", last));
     doc_step(doc, "同一个实验，三种网络：句子只差第一个词。",
              "The same experiment on three networks: sentences that differ in the first word.");
     pairs_put_setting(lesson, "lstm_memory", &setting);
     figures_text(
         &lesson->figures, "lstm_memory/order",
         arena_format(&lesson->arena, "rnn, lstm forget bias 1, lstm forget bias %g, one generator throughout", open_bias));
-    for (int m = 0; m < MODELS; m++) {
-        pairs_measure(lesson, &setting, &random, models[m].recurrence, models[m].cosines);
-        for (size_t i = 0; i < setting.length_count; i++)
-            figures_at(&lesson->figures, arena_format(&lesson->arena, "lstm_memory/%s", models[m].key), setting.lengths[i],
-                       models[m].cosines[i]);
-    }
     show_cosines(lesson, &setting, models);
     show_belt(lesson, &setting, &random, models);
     doc_correct(doc,

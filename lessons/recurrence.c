@@ -185,8 +185,7 @@ void lesson_rnn_bottleneck(lesson *lesson) {
     show_trace(lesson, &setting, &random, recurrence);
     doc_correct(
         doc, doc_text(doc, "把 h 加宽就好了。", "A wider h would solve it."),
-        doc_text(
-            doc, "用 --dim 试试。加宽装得下更多，可每个词还是重写整个 h，句首的词没有一条不被重写的路。",
-            "Try it with --dim. A wider h holds more, but every word still rewrites all of it, and the first word has no way "
-            "past that."));
+        doc_text(doc, "用 --dim 256 试试。加宽装得下更多，可每个词还是重写整个 h，句首的词没有一条不被重写的路。",
+                 "Try --dim 256. A wider h holds more, but every word still rewrites all of it, and the first word has no way "
+                 "past that."));
 }
