@@ -80,6 +80,7 @@ typedef struct doc_matrix {
     double factor;
     doc_growth growth;
     const char *const *captions; /* of each step of growth; NULL: none */
+    int64_t averaged[2];         /* rows and columns of which each cell is the mean; 0: none, a cell is itself */
 } doc_matrix;
 
 /* ---- plots --------------------------------------------------------------------------------------------------------- */

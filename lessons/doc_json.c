@@ -103,6 +103,8 @@ static cJSON *matrix_json(const doc_matrix *matrix) {
     put_number(&tree, "factor", matrix->factor);
     put_text(&tree, "growth", growths[matrix->growth]);
     put_texts(&tree, "captions", matrix->captions, (size_t)doc_growth_steps(matrix));
+    if (matrix->averaged[0] > 0)
+        put(&tree, "averaged", numbers((double[]){(double)matrix->averaged[0], (double)matrix->averaged[1]}, 2));
     return finish(tree);
 }
 
@@ -198,6 +200,7 @@ static cJSON *block_json(const doc *doc, const doc_block *block) {
     put_text(&tree, "text", block->text);
     put_text(&tree, "answer", block->answer);
     put_text(&tree, "summary", block->title != NULL ? doc_describe(doc, block) : NULL);
+    if (block->title != NULL) put(&tree, "summary_is_numbers", cJSON_CreateBool(block->summary == NULL));
     switch (block->kind) {
     case DOC_MATRIX:
         put(&tree, "matrix", matrix_json(block->matrix));
