@@ -13,5 +13,6 @@ int rnn_main(int argc, char **argv);
 int lstm_main(int argc, char **argv);
 int devices_main(int argc, char **argv);
 int lab_main(int argc, char **argv);
+int race_main(int argc, char **argv);
 
 #endif

@@ -159,6 +159,31 @@ for solution in "$here"/ladder/*.cl; do
     [ -e "$here/../../lessons/lab/$(basename "$solution")" ] || failed "$solution has no starter"
 done
 
+# ---- watching -------------------------------------------------------------------------------------------------------
+
+# watched_runs N: as many runs are over within a minute
+watched_runs() {
+    local tries
+    for ((tries = 0; tries < 600; tries++)); do
+        [ "$(grep -c '^watching' watch.out)" -ge "$1" ] && return
+        sleep 0.1
+    done
+    failed "no run $1 after the file was saved: $(cat watch.out)"
+}
+cp "$here/ladder/softmax_1_naive.cl" watched.cl
+"$program" lab softmax --kernel watched.cl --no-timing --no-oclgrind --watch >watch.out 2>&1 </dev/null &
+watcher=$!
+watched_runs 1
+grep -q 'verdict: correct' watch.out || failed "watching: $(cat watch.out)"
+cp "$here/planted/zeros.cl" watched.new && mv watched.new watched.cl # as editors do
+watched_runs 2
+kill "$watcher"
+code=0
+wait "$watcher" || code=$?
+[ $code -eq 1 ] || failed "watching ended with $code instead of the last verdict's 1"
+cp watch.out out
+says 'likely cause: every element is zero'
+
 # ---- mistakes of the command line -----------------------------------------------------------------------------------
 
 # bad CODE WORDS ARGUMENT ...: one sentence
