@@ -81,14 +81,17 @@ static const double TOO_NOISY = 0.2;
 
 static void add_chain(const race_results *results, race_language language, clattn__text *text) {
     static const char *const formats[] = {
-        "循环要走 %lld 步，一步等一步：%lld 个词用了 %.3g 毫秒，每步 %.3g 微秒；注意力只等 %lld 步，用了 %.3g 毫秒。",
-        "The recurrence takes %lld steps, each of which waits for the last: %lld words took %.3g ms, %.3g us a step; attention "
+        "循环要走 %lld 步，一步等一步：%lld 个词用了 %.3g 毫秒，每步 %s 微秒；注意力只等 %lld 步，用了 %.3g 毫秒。",
+        "The recurrence takes %lld steps, each of which waits for the last: %lld words took %.3g ms, %s us a step; attention "
         "waits for "
         "%lld, and took %.3g ms."};
     const race_pair *pair = &results->units[results->unit_count - 1];
     const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
-    clattn__text_add(text, formats[language], (long long)r->chain, (long long)pair->length, r->ms,
-                     1e3 * r->ms / (double)(r->chain > 0 ? r->chain : 1), (long long)a->chain, a->ms);
+    char step_us[24];
+    const double us = 1e3 * r->ms / (double)(r->chain > 0 ? r->chain : 1);
+    snprintf(step_us, sizeof step_us, us >= 100 ? "%.0f" : "%.3g", us); /* never an exponent */
+    clattn__text_add(text, formats[language], (long long)r->chain, (long long)pair->length, r->ms, step_us, (long long)a->chain,
+                     a->ms);
 }
 
 /* How much faster on all units than on one. */
