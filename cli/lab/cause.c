@@ -26,10 +26,10 @@ static bool find_tail(const lab_run *run, const lab_trial *trial, const lab_erro
     const int row_tile = tile_of_tail(errors->least_row, trial->shape.m, by_rows, 2);
     const int column_tile = tile_of_tail(errors->least_column, trial->shape.n, by_columns, 2);
     if (column_tile > 0)
-        snprintf(text, size, "a tail: all is right up to column %d, where the last, incomplete part of %d begins",
+        snprintf(text, size, lab_words("a tail: all is right up to column %d, where the last, incomplete part of %d begins"),
                  errors->least_column, column_tile);
     else if (row_tile > 0)
-        snprintf(text, size, "a tail: all is right up to row %d, where the last, incomplete part of %d begins",
+        snprintf(text, size, lab_words("a tail: all is right up to row %d, where the last, incomplete part of %d begins"),
                  errors->least_row, row_tile);
     return column_tile > 0 || row_tile > 0;
 }
@@ -37,15 +37,16 @@ static bool find_tail(const lab_run *run, const lab_trial *trial, const lab_erro
 void lab_find_cause(const lab_run *run, const lab_trial *trial, const lab_errors *errors, char *text, size_t size) {
     text[0] = 0;
     if (errors->zero == errors->checked)
-        snprintf(text, size, "every element is zero");
+        snprintf(text, size, "%s", lab_words("every element is zero"));
     else if (find_tail(run, trial, errors, text, size))
         return;
     else if (trial->shape.data == LAB_LARGE && errors->not_a_number == errors->wrong)
-        snprintf(text, size, "a missing maximum: NaN with large scores only; subtract the row's maximum before exp");
+        snprintf(text, size, "%s",
+                 lab_words("a missing maximum: NaN with large scores only; subtract the row's maximum before exp"));
     else if (trial->shape.data == LAB_MASKED && errors->not_a_number == errors->wrong)
-        snprintf(text, size, "NaN with masked scores only: -INFINITY minus -INFINITY, or 0 times INFINITY");
+        snprintf(text, size, "%s", lab_words("NaN with masked scores only: -INFINITY minus -INFINITY, or 0 times INFINITY"));
     else if (errors->unwritten == errors->checked)
-        snprintf(text, size, "nothing is written");
+        snprintf(text, size, "%s", lab_words("nothing is written"));
     else if (errors->unwritten == errors->wrong)
-        snprintf(text, size, "what is wrong was never written");
+        snprintf(text, size, "%s", lab_words("what is wrong was never written"));
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "words.h"
+
 /* Shapes below, at and above a tile, primes, and last those that need care: what is right before and wrong there has a cause.
  */
 const lab_step lab_steps[] = {
@@ -220,7 +222,7 @@ void lab_shape_text(const lab_step *step, const lab_shape *shape, char *text, si
         used += (size_t)snprintf(text + used, size - used, "%s%s %lld", used > 0 ? ", " : "", argument->name,
                                  (long long)lab_letter(shape, argument->size[0]));
     }
-    if (used < size) snprintf(text + used, size - used, "%s", data[shape->data]);
+    if (used < size) snprintf(text + used, size - used, "%s", lab_words(data[shape->data]));
 }
 
 void lab_signature(const lab_step *step, char *text, size_t size) {

@@ -186,17 +186,26 @@ bool lab_device_launch(lab_device *device, const lab_request *request, lab_reply
     return code == CL_SUCCESS || lab_device_fail(reply, "clFinish", code);
 }
 
+/* A driver may keep a copy of its own of a buffer in host memory; mapping it brings that back. */
+static cl_int bring_back(lab_device *device, cl_mem mem, size_t bytes) {
+    cl_int code;
+    void *mapped = device->api.EnqueueMapBuffer(device->queue, mem, CL_TRUE, CL_MAP_READ, 0, bytes, 0, NULL, NULL, &code);
+    if (mapped == NULL) return code;
+    code = device->api.EnqueueUnmapMemObject(device->queue, mem, mapped, 0, NULL, NULL);
+    return code == CL_SUCCESS ? device->api.Finish(device->queue) : code;
+}
+
 static bool fetch_buffer(lab_device *device, const lab_request *request, uint32_t n, lab_reply *reply) {
-    const lab_buffer *buffer = &request->buffers[n];
+    const size_t bytes = request->buffers[n].padded;
     void *data = device->slots[request->slot].data[n];
     cl_mem mem = device->slots[request->slot].mem[n];
-    cl_int code = CL_SUCCESS;
-    if (request->layout != LAB_GUARDED)
-        code = device->api.EnqueueReadBuffer(device->queue, mem, CL_TRUE, 0, buffer->padded, data, 0, NULL, NULL);
+    const cl_int code = request->layout == LAB_GUARDED
+                            ? bring_back(device, mem, bytes)
+                            : device->api.EnqueueReadBuffer(device->queue, mem, CL_TRUE, 0, bytes, data, 0, NULL, NULL);
     device->api.ReleaseMemObject(mem);
     lab_guard_unmap(request->slot, n);
     device->slots[request->slot].mem[n] = NULL;
-    return code == CL_SUCCESS || lab_device_fail(reply, "clEnqueueReadBuffer", code);
+    return code == CL_SUCCESS || lab_device_fail(reply, "reading a buffer back", code);
 }
 
 bool lab_device_collect(lab_device *device, const lab_request *request, lab_reply *reply) {

@@ -19,7 +19,7 @@ enum { DEFAULT_LIMIT_S = 10, WATCH_MS = 200 };
 typedef struct lab_values {
     const char *kernel, *device, *json;
     bool watch, no_oclgrind, no_timing;
-    cli_integer limit, seed;
+    cli_integer limit, seed, lang;
 } lab_values;
 
 static const cli_option options_table[] = {
@@ -34,6 +34,7 @@ static const cli_option options_table[] = {
     {"no-oclgrind", NULL, "leave the simulator out", CLI_FLAG, offsetof(lab_values, no_oclgrind)},
     {"seed", "N", "of the inputs, to repeat a run (default: a new one)", CLI_INTEGER, offsetof(lab_values, seed), .minimum = 0,
      .maximum = INT64_MAX},
+    {"lang", "zh|en", "language; by default the locale's, or English", CLI_CHOICE, offsetof(lab_values, lang)},
     {NULL},
 };
 
@@ -114,12 +115,23 @@ static int watch(const lab_step *step, lab_options *options) {
         if (stat(options->kernel, &seen) != 0) return cli_fail(command.name, CLI_USAGE, "%s is gone", options->kernel);
         exit_code = run_once(step, options);
         if (lab_is_stopped()) break;
-        printf("watching %s\n\n", options->kernel);
+        printf(lab_words("watching %s\n\n"), options->kernel);
         fflush(stdout);
         wait_for_change(options->kernel, &seen);
         options->seed++;
     }
     return exit_code;
+}
+
+/* The first of the locale's variables that is set names it. */
+static bool is_chinese(cli_integer asked) {
+    static const char *const variables[] = {"LC_ALL", "LC_MESSAGES", "LANG"};
+    if (asked.given) return asked.value == 0;
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = getenv(variables[i]);
+        if (value != NULL && *value != 0) return strncmp(value, "zh", 2) == 0;
+    }
+    return false;
 }
 
 int lab_main(int argc, char **argv) {
@@ -143,6 +155,7 @@ int lab_main(int argc, char **argv) {
                            .seed = (uint64_t)values.seed.value};
     if (!values.seed.given && getrandom(&options.seed, sizeof options.seed, 0) != sizeof options.seed)
         return cli_fail(command.name, CLI_FAILURE, "no random numbers");
+    lab_speak_chinese(is_chinese(values.lang));
     lab_catch_signals();
     return options.watch ? watch(step, &options) : run_once(step, &options);
 }

@@ -11,36 +11,40 @@
 /* ---- words --------------------------------------------------------------------------------------------------------- */
 
 /* Two digits, and never an exponent. */
-static void print_percent(const char *whose, double percent) {
-    printf("%s %.*f %%", whose, percent < 1 ? 2 : percent < 10 ? 1 : 0, percent);
+static int decimals(double percent) {
+    return percent < 1 ? 2 : percent < 10 ? 1 : 0;
 }
 
 static void print_percents(const lab_timing *timing) {
-    print_percent("  yours", timing->yours_percent);
-    printf(" of peak");
-    if (isfinite(timing->ours_percent)) print_percent(", ours", timing->ours_percent);
+    const double yours = timing->yours_percent, ours = timing->ours_percent;
+    printf(lab_words("  yours %.*f %% of peak"), decimals(yours), yours);
+    if (isfinite(ours)) printf(lab_words(", ours %.*f %%"), decimals(ours), ours);
     printf("\n");
-    if (fmax(timing->yours_percent, timing->ours_percent) > 100)
-        printf("  (the peak is that of memory; above it, the data come from a cache)\n");
+    if (fmax(yours, ours) > 100)
+        printf("%s", lab_words("  (the peak is that of memory; above it, the data come from a cache)\n"));
 }
 
 static void print_time(const lab_timing *timing) {
     if (!timing->is_measured) return;
-    printf("  time for %s, median of %d: yours %.3g ms", timing->shape, timing->launches, timing->yours_ms);
-    if (isfinite(timing->ours_ms)) printf(", ours %.3g ms", timing->ours_ms);
+    printf(lab_words("  time for %s, median of %d: yours %.3g ms"), timing->shape, timing->launches, timing->yours_ms);
+    if (isfinite(timing->ours_ms)) printf(lab_words(", ours %.3g ms"), timing->ours_ms);
     printf("\n");
     if (!isfinite(timing->floor_ms)) return;
     if (!timing->is_believed)
-        printf("  not believed: this device takes at least %.3g ms for the arithmetic and the bytes of the step\n",
+        printf(lab_words("  not believed: this device takes at least %.3g ms for the arithmetic and the bytes of the step\n"),
                timing->floor_ms);
     else
         print_percents(timing);
 }
 
 static void print_errors(const lab_errors *errors) {
-    printf("  first wrong element: row %d, column %d; expected %.7g, got %.7g\n", errors->row, errors->column, errors->expected,
-           errors->got);
-    printf("  where (. right, # wrong, n NaN, ? never written):\n");
+    if (errors->is_unwritten)
+        printf(lab_words("  first wrong element: row %d, column %d; expected %.7g, never written\n"), errors->row,
+               errors->column, errors->expected);
+    else
+        printf(lab_words("  first wrong element: row %d, column %d; expected %.7g, got %.7g\n"), errors->row, errors->column,
+               errors->expected, errors->got);
+    printf("%s", lab_words("  where (. right, # wrong, n NaN, ? never written):\n"));
     for (int i = 0; i < errors->map_rows; i++) printf("    %s\n", errors->map[i]);
 }
 
@@ -54,9 +58,9 @@ static void print_indented(const char *text) {
 
 void lab_report_print(const lab_run *run) {
     const lab_result *result = &run->result;
-    printf("verdict: %s", lab_verdict_text(result->verdict));
+    printf(lab_words("verdict: %s"), lab_words(lab_verdict_text(result->verdict)));
     if (result->verdict != LAB_CORRECT) {
-        printf(" (%s%s%s)\n", result->stage, result->shape[0] != 0 ? ": " : "", result->shape);
+        printf(" (%s%s%s)\n", lab_words(result->stage), result->shape[0] != 0 ? ": " : "", result->shape);
         print_indented(result->detail);
     } else {
         printf("\n");
@@ -64,13 +68,13 @@ void lab_report_print(const lab_run *run) {
     if (result->line > 0) {
         char text[160];
         lab_source_line(&run->source, result->line, text, sizeof text);
-        printf("  line %d: %s\n", result->line, text);
+        printf(lab_words("  line %d: %s\n"), result->line, text);
     }
     if (result->has_errors) print_errors(&result->errors);
-    if (result->cause[0] != 0) printf("  likely cause: %s\n", result->cause);
+    if (result->cause[0] != 0) printf(lab_words("  likely cause: %s\n"), result->cause);
     print_time(&result->timing);
     for (const char *line = result->warnings; *line != 0; line += strcspn(line, "\n") + 1)
-        printf("  warning: %.*s\n", (int)strcspn(line, "\n"), line);
+        printf(lab_words("  warning: %.*s\n"), (int)strcspn(line, "\n"), line);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------------------- */
@@ -92,7 +96,7 @@ static cJSON *errors_json(const lab_errors *errors) {
     cJSON_AddNumberToObject(object, "row", errors->row);
     cJSON_AddNumberToObject(object, "column", errors->column);
     add_number(object, "expected", errors->expected);
-    add_number(object, "got", errors->got);
+    if (!errors->is_unwritten) add_number(object, "got", errors->got);
     cJSON *map = cJSON_AddArrayToObject(object, "map");
     for (int i = 0; i < errors->map_rows; i++) cJSON_AddItemToArray(map, cJSON_CreateString(errors->map[i]));
     return object;

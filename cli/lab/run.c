@@ -31,7 +31,7 @@ bool lab_judge(lab_run *run, lab_verdict verdict, const char *stage, const char 
     run->result.verdict = verdict;
     snprintf(run->result.stage, sizeof run->result.stage, "%s", stage);
     va_start(list, format);
-    vsnprintf(run->result.detail, sizeof run->result.detail, format, list);
+    vsnprintf(run->result.detail, sizeof run->result.detail, lab_words(format), list);
     va_end(list);
     return false;
 }
@@ -41,7 +41,7 @@ void lab_warn(lab_run *run, const char *format, ...) {
     char line[256];
     va_list list;
     va_start(list, format);
-    vsnprintf(line, sizeof line, format, list);
+    vsnprintf(line, sizeof line, lab_words(format), list);
     va_end(list);
     if (strstr(run->result.warnings, line) != NULL) return; /* said already */
     snprintf(run->result.warnings + used, sizeof run->result.warnings - used, "%s", line);
@@ -78,8 +78,9 @@ static bool judge_death(lab_run *run, const char *stage, const lab_request *requ
     if (reply->op != LAB_OP_CRASH || reply->offset == INT64_MIN || reply->argument >= LAB_MAX_BUFFERS)
         return lab_judge(run, LAB_OUT_OF_BOUNDS, stage, "reads or writes memory that is far from any of its buffers");
     const long long element = (long long)(reply->offset / (int64_t)sizeof(float)) - (reply->offset < 0);
-    return lab_judge(run, LAB_OUT_OF_BOUNDS, stage, "%s element %lld of %s, which has %llu",
-                     reply->is_write ? "writes" : "reads", element, buffer_name(run->step, reply->argument),
+    return lab_judge(run, LAB_OUT_OF_BOUNDS, stage,
+                     reply->is_write ? "writes element %lld of %s, which has %llu" : "reads element %lld of %s, which has %llu",
+                     element, buffer_name(run->step, reply->argument),
                      (unsigned long long)(request->buffers[reply->argument].bytes / sizeof(float)));
 }
 
@@ -202,17 +203,18 @@ static bool check_contract(lab_run *run) {
     if (sscanf(list, "%d %d %d\n%n", &count, &group[0], &group[1], &used) != 3)
         return lab_judge(run, LAB_UNDECIDED, "contract", "the driver does not describe the kernel");
     if (count < 0) {
-        snprintf(words, sizeof words, "there is no kernel called %s", step->kernel);
+        snprintf(words, sizeof words, lab_words("there is no kernel called %s"), step->kernel);
         return refuse_contract(run, words);
     }
     if (count != (int)lab_argument_count(step)) {
-        snprintf(words, sizeof words, "%s has %d arguments instead of %zu", step->kernel, count, lab_argument_count(step));
+        snprintf(words, sizeof words, lab_words("%s has %d arguments instead of %zu"), step->kernel, count,
+                 lab_argument_count(step));
         return refuse_contract(run, words);
     }
     if (group[0] != 0 && (group[0] != grid->local[0] || (step->dimensions == 2 && group[1] != grid->local[1]))) {
         snprintf(words, sizeof words,
-                 "reqd_work_group_size asks for %d x %d, and the work-group is %d x %d: see \"// lab: local\"", group[0],
-                 group[1], grid->local[0], grid->local[1]);
+                 lab_words("reqd_work_group_size asks for %d x %d, and the work-group is %d x %d: see \"// lab: local\""),
+                 group[0], group[1], grid->local[0], grid->local[1]);
         return lab_judge(run, LAB_WRONG_CONTRACT, "contract", "%s", words);
     }
     for (size_t i = 0; i < lab_argument_count(step); i++) {
@@ -224,8 +226,8 @@ static bool check_contract(lab_run *run) {
         if (found_type[0] == '?' ||
             (strcmp(found_type, lab_argument_type(argument)) == 0 && strcmp(found_address, address) == 0))
             continue;
-        snprintf(words, sizeof words, "argument %zu, %s, is a %s %s instead of a %s %s", i + 1, argument->name, found_address,
-                 found_type, address, lab_argument_type(argument));
+        snprintf(words, sizeof words, lab_words("argument %zu, %s, is a %s %s instead of a %s %s"), i + 1, argument->name,
+                 found_address, found_type, address, lab_argument_type(argument));
         return refuse_contract(run, words);
     }
     return true;
@@ -250,7 +252,8 @@ static void look_for_race(lab_run *run, const char *stage, lab_trial *trial, con
     result->verdict = verdict;
     if (memcmp(before, lab_trial_output(trial, run->worker.memory), bytes) == 0) return;
     result->verdict = LAB_UNSTABLE;
-    snprintf(result->cause, sizeof result->cause, "a race: the same input gives another output from launch to launch");
+    snprintf(result->cause, sizeof result->cause, "%s",
+             lab_words("a race: the same input gives another output from launch to launch"));
 }
 
 /* The same input again, elsewhere; then another input, which an output of the first does not fit. */
@@ -259,16 +262,16 @@ static bool try_again(lab_run *run, const char *stage, lab_trial *first) {
     bool right = lab_launch(run, stage, first, 1, NULL);
     if (right && !lab_check(run, stage, first)) {
         run->result.verdict = run->result.verdict == LAB_WRONG ? LAB_UNSTABLE : run->result.verdict;
-        snprintf(run->result.cause, sizeof run->result.cause,
-                 "a race: right at the first launch, wrong at the second with the same input");
+        snprintf(run->result.cause, sizeof run->result.cause, "%s",
+                 lab_words("a race: right at the first launch, wrong at the second with the same input"));
         return false;
     }
     right = right && make_trial(run, &second, &first->shape, stage) && lab_launch(run, stage, &second, 2, NULL);
     if (right && !lab_check(run, stage, &second)) {
         const lab_errors replayed = lab_trial_compare(first, lab_trial_output(&second, run->worker.memory));
         if (replayed.wrong == 0)
-            snprintf(run->result.cause, sizeof run->result.cause,
-                     "these are the results of an earlier launch, on other inputs: replayed");
+            snprintf(run->result.cause, sizeof run->result.cause, "%s",
+                     lab_words("these are the results of an earlier launch, on other inputs: replayed"));
         right = false;
     }
     lab_trial_free(&second);
@@ -368,19 +371,20 @@ static void say_stage(lab_run *run, const char *stage, bool right) {
     char words[512];
     const lab_result *result = &run->result;
     if (!right)
-        snprintf(words, sizeof words, "%s", lab_verdict_text(result->verdict));
+        snprintf(words, sizeof words, "%s", lab_words(lab_verdict_text(result->verdict)));
     else if (strcmp(stage, "shapes") == 0)
-        snprintf(words, sizeof words, "%d of %d", result->shapes_passed, result->shapes);
+        snprintf(words, sizeof words, lab_words("%d of %d"), result->shapes_passed, result->shapes);
     else
-        snprintf(words, sizeof words, "%s", strcmp(stage, "oclgrind") == 0 ? result->simulator : "ok");
-    if (strcmp(stage, "time") == 0 && right && !result->timing.is_measured) snprintf(words, sizeof words, "left out");
-    run->say(stage, words);
+        snprintf(words, sizeof words, "%s", lab_words(strcmp(stage, "oclgrind") == 0 ? result->simulator : "ok"));
+    if (strcmp(stage, "time") == 0 && right && !result->timing.is_measured)
+        snprintf(words, sizeof words, "%s", lab_words("left out"));
+    run->say(lab_words(stage), words);
 }
 
 static void say_isolation(lab_run *run) {
     char words[320];
-    snprintf(words, sizeof words, "partial: %s", run->result.isolation);
-    run->say("isolation", run->result.is_isolated ? "full" : words);
+    snprintf(words, sizeof words, lab_words("partial: %s"), run->result.isolation);
+    run->say(lab_words("isolation"), run->result.is_isolated ? lab_words("full") : words);
 }
 
 void lab_run_all(lab_run *run) {

@@ -8,6 +8,7 @@
 #include "client.h"
 #include "source.h"
 #include "trial.h"
+#include "words.h"
 
 /* enumerator, words */
 #define LAB_VERDICTS(X)                                                                                                        \

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,22 +51,13 @@ struct path_beneath_attr {
     int32_t parent_fd;
 } __attribute__((packed));
 
-static const char *const readable[] = {"/usr",
-                                       "/lib",
-                                       "/lib32",
-                                       "/lib64",
-                                       "/bin",
-                                       "/sbin",
-                                       "/opt",
-                                       "/nix",
-                                       "/gnu",
-                                       "/etc/OpenCL",
-                                       "/etc/ld.so.cache",
-                                       "/etc/ld.so.conf",
-                                       "/etc/ld.so.conf.d",
-                                       "/etc/alternatives",
-                                       "/proc",
-                                       "/sys"};
+/* Patterns of paths. What drivers and their compilers read, */
+static const char *const readable[] = {"/usr",  "/lib", "/lib32", "/lib64",      "/bin",         "/sbin",
+                                       "/opt",  "/nix", "/gnu",   "/etc/OpenCL", "/etc/ld.so.*", "/etc/alternatives",
+                                       "/proc", "/sys"};
+/* and the devices that they need: those of graphics, and no disk. */
+static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/dri",
+                                      "/dev/kfd",  "/dev/dxg",  "/dev/nvidia*", "/dev/mali*",  "/dev/accel"};
 static const char *const folders_in_variables[] = {"OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "LD_LIBRARY_PATH"};
 
 /* ---- Landlock ------------------------------------------------------------------------------------------------------ */
@@ -93,6 +85,17 @@ static bool allow(int ruleset, const char *path, uint64_t access) {
     return right;
 }
 
+static bool allow_pattern(int ruleset, const char *pattern, uint64_t access) {
+    glob_t paths;
+    bool right = true;
+    const int code = glob(pattern, 0, NULL, &paths);
+    if (code == GLOB_NOMATCH) return true;
+    if (code != 0) return false;
+    for (size_t i = 0; i < paths.gl_pathc && right; i++) right = allow(ruleset, paths.gl_pathv[i], access);
+    globfree(&paths);
+    return right;
+}
+
 /* A list of paths, "a:b:c". A loader's own files may lie there. */
 static bool allow_list(int ruleset, const char *list, uint64_t access) {
     char path[1024];
@@ -108,9 +111,11 @@ static bool allow_list(int ruleset, const char *list, uint64_t access) {
 
 static bool allow_all(int ruleset, uint64_t rights, const char *scratch) {
     const uint64_t reading = (EXECUTE | READ_FILE | READ_DIR) & rights;
-    const uint64_t devices = (READ_FILE | READ_DIR | WRITE_FILE | IOCTL_DEV) & rights;
-    bool right = allow(ruleset, scratch, rights) && allow(ruleset, "/dev", devices);
-    for (size_t i = 0; i < sizeof readable / sizeof *readable; i++) right = right && allow(ruleset, readable[i], reading);
+    const uint64_t using = (READ_FILE | READ_DIR | WRITE_FILE | IOCTL_DEV) & rights;
+    bool right = allow(ruleset, scratch, rights);
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) right = right && allow_pattern(ruleset, devices[i], using);
+    for (size_t i = 0; i < sizeof readable / sizeof *readable; i++)
+        right = right && allow_pattern(ruleset, readable[i], reading);
     for (size_t i = 0; i < sizeof folders_in_variables / sizeof *folders_in_variables; i++)
         right = right && allow_list(ruleset, getenv(folders_in_variables[i]), reading);
     return right;

@@ -51,12 +51,13 @@ static bool judge_log(lab_run *run, const lab_client *simulator) {
         const char *found = strstr(log, findings[i].words);
         if (found == NULL) continue;
         if (findings[i].verdict == LAB_CORRECT) {
-            lab_warn(run, "oclgrind: line %d %s\n", line_of(found), findings[i].detail);
+            lab_warn(run, "oclgrind: line %d %s\n", line_of(found), lab_words(findings[i].detail));
             continue;
         }
         run->result.line = line_of(found);
-        if (findings[i].verdict == LAB_RACE) snprintf(run->result.cause, sizeof run->result.cause, "a missing barrier");
-        right = lab_judge(run, findings[i].verdict, stage, "%s", findings[i].detail);
+        if (findings[i].verdict == LAB_RACE)
+            snprintf(run->result.cause, sizeof run->result.cause, "%s", lab_words("a missing barrier"));
+        right = lab_judge(run, findings[i].verdict, stage, "%s", lab_words(findings[i].detail));
     }
     free(log);
     return right;

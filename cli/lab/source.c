@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "words.h"
+
 enum { MAX_WORK_GROUP = 1024, MAX_TILE = 4096 };
 
 /* ---- the file ------------------------------------------------------------------------------------------------------ */
@@ -126,10 +128,10 @@ bool lab_source_grid(lab_source *source, const lab_step *step, int *line_number,
         const char *directive = directive_of(line);
         if (directive == NULL) continue;
         if (read_directive(directive, step->dimensions, &source->grid)) return true;
-        snprintf(why, why_size,
-                 "wants \"// lab: local %s tile %s\", a work-group of at most %d and a tile of at most %d a dimension",
-                 step->dimensions == 2 ? "X Y" : "N", step->dimensions == 2 ? "COLUMNS ROWS" : "ROWS", MAX_WORK_GROUP,
-                 MAX_TILE);
+        snprintf(
+            why, why_size,
+            lab_words("wants \"// lab: local %s tile %s\", a work-group of at most %d and a tile of at most %d a dimension"),
+            step->dimensions == 2 ? "X Y" : "N", step->dimensions == 2 ? "COLUMNS ROWS" : "ROWS", MAX_WORK_GROUP, MAX_TILE);
         return false;
     }
     *line_number = 0;

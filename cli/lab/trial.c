@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "words.h"
+
 /* A quiet NaN that no arithmetic makes. */
 static const uint32_t POISON = 0x7fdead5a;
 
@@ -242,12 +244,12 @@ void lab_trial_find_stray(const lab_trial *trial, const char *memory, char *text
         const size_t before = untouched(pages, front, trial->canary),
                      behind = untouched(data + buffer->bytes, back, trial->canary);
         if (before < front)
-            snprintf(text, size, "writes %zu elements before %s begins", (front - before) / sizeof(float), name);
+            snprintf(text, size, lab_words("writes %zu elements before %s begins"), (front - before) / sizeof(float), name);
         else if (behind < back)
-            snprintf(text, size, "writes element %zu of %s, which has %zu", (buffer->bytes + behind) / sizeof(float), name,
-                     (size_t)buffer->bytes / sizeof(float));
+            snprintf(text, size, lab_words("writes element %zu of %s, which has %zu"), (buffer->bytes + behind) / sizeof(float),
+                     name, (size_t)buffer->bytes / sizeof(float));
         else if (trial->inputs[i] != NULL && memcmp(data, trial->inputs[i], buffer->bytes) != 0)
-            snprintf(text, size, "writes into its input %s", name);
+            snprintf(text, size, lab_words("writes into its input %s"), name);
     }
 }
 
@@ -286,6 +288,7 @@ static void note(lab_errors *errors, const lab_trial *trial, int row, int column
         errors->column = column;
         errors->expected = expected;
         errors->got = got;
+        errors->is_unwritten = is_poison(got);
         errors->least_row = errors->row;
         errors->least_column = column;
     }

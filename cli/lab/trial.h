@@ -45,6 +45,7 @@ typedef struct lab_errors {
     size_t zero;         /* of all that was checked */
     int row, column;     /* the first wrong one */
     double expected, got;
+    bool is_unwritten;                           /* it is still poison */
     int least_row, least_column;                 /* of all wrong ones */
     char map[LAB_MAP_ROWS][LAB_MAP_COLUMNS + 1]; /* '.' right, '#' wrong, '?' not written, 'n' NaN */
     int map_rows, map_columns;

@@ -295,6 +295,36 @@ START_TEST(causes_have_their_signatures) {
 }
 END_TEST
 
+/* ---- words --------------------------------------------------------------------------------------------------------- */
+
+/* The conversions of a format, one after another: "%d%s". */
+static void conversions_of(const char *format, char *found) {
+    for (; *format != 0; format++) {
+        if (*format != '%') continue;
+        const size_t length = strcspn(format + 1, "dsgfuz%") + 1;
+        for (size_t i = 0; i <= length; i++) *found++ = format[i];
+        format += length;
+        if (*format == 'z') *found++ = *++format;
+    }
+    *found = 0;
+}
+
+START_TEST(translations_convert_alike) {
+    for (size_t i = 0; i < lab_translation_count; i++) {
+        char english[128], chinese[128];
+        conversions_of(lab_translations[i].english, english);
+        conversions_of(lab_translations[i].chinese, chinese);
+        ck_assert_msg(strcmp(english, chinese) == 0, "\"%s\" becomes \"%s\"", lab_translations[i].english,
+                      lab_translations[i].chinese);
+    }
+    lab_speak_chinese(true);
+    ck_assert_str_eq(lab_words("race"), "数据竞争");
+    ck_assert_str_eq(lab_words("no such words"), "no such words");
+    lab_speak_chinese(false);
+    ck_assert_str_eq(lab_words("race"), "race");
+}
+END_TEST
+
 /* ---- sources ------------------------------------------------------------------------------------------------------- */
 
 static bool grid_of(const char *text, const char *step, lab_grid *grid, int *line) {
@@ -361,6 +391,7 @@ int main(void) {
     tcase_add_test(cases, every_byte_around_a_buffer_is_watched);
     tcase_add_test(cases, timed_shapes_fit_their_slots);
     tcase_add_test(cases, causes_have_their_signatures);
+    tcase_add_test(cases, translations_convert_alike);
     tcase_add_test(cases, grids_are_read);
     tcase_add_test(cases, grids_cover_the_output);
     suite_add_tcase(suite, cases);

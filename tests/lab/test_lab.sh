@@ -12,7 +12,7 @@ mkdir -p "$work"
 cd "$work" || exit 1
 failures=0
 unset CLATTN_DEVICE
-export TMPDIR=$work
+export TMPDIR=$work LC_ALL=C
 has_oclgrind=false
 
 failed() {
@@ -79,10 +79,14 @@ says 'is still running after 5 s'
 planted tail 'wrong'
 says 'likely cause: a tail: all is right up to column'
 says 'first wrong element: row 0, column'
+says 'never written'
 says '?'
 planted maximum 'wrong'
 says 'large scores'
 says 'likely cause: a missing maximum'
+lab 1 softmax --kernel "$here/planted/zeros.cl" --no-timing --no-oclgrind --lang zh
+says '结论：结果错误 ('
+says '可能的原因：所有元素都是零'
 planted zeros 'wrong'
 says 'likely cause: every element is zero'
 planted replay 'wrong'
