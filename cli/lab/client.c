@@ -97,9 +97,9 @@ static bool make_scratch(lab_client *client) {
     const char *folder = getenv("TMPDIR");
     snprintf(client->scratch, sizeof client->scratch, "%s/clattn-lab-XXXXXX",
              folder != NULL && *folder == '/' ? folder : "/tmp");
-    if (mkdtemp(client->scratch) != NULL) return true;
-    client->scratch[0] = 0;
-    return false;
+    if (mkdtemp(client->scratch) == NULL) client->scratch[0] = 0;
+    snprintf(client->printed, sizeof client->printed, "%s/printed", client->scratch);
+    return client->scratch[0] != 0;
 }
 
 /* Sealed in its size: a worker that shortened it would end the parent by a signal. */
@@ -112,15 +112,16 @@ static bool make_memory(lab_client *client) {
     return memory != MAP_FAILED;
 }
 
-/* In the child: these three descriptors and no other, no terminal, then the program again. */
-static void become_worker(int requests, int replies, int memory, lab_kind_of_worker kind, char **variables) {
+/* In the child: these three descriptors and no other, no terminal, what it prints in a file, then the program again. */
+static void become_worker(const lab_client *client, int requests, int replies, lab_kind_of_worker kind, char **variables) {
     char *const arguments[] = {"clattn", "lab", "--worker", kind == LAB_OURS_WORKER ? "ours" : "student", NULL};
-    const int highest = 64, from[] = {requests, replies, memory};
+    const int highest = 64, from[] = {requests, replies, client->memory_fd};
     const int nowhere = open("/dev/null", O_RDWR);
+    const int printed = kind == LAB_STUDENT ? open(client->printed, O_CREAT | O_WRONLY | O_APPEND, 0600) : nowhere;
     int high[3];
     signal(SIGINT, SIG_IGN); /* the parent ends its workers */
     for (int i = 0; i < 3; i++) high[i] = fcntl(from[i], F_DUPFD, highest);
-    for (int i = 0; i < 3; i++) dup2(nowhere, i);
+    for (int i = 0; i < 3; i++) dup2(i == STDOUT_FILENO && printed >= 0 ? printed : nowhere, i);
     for (int i = 0; i < 3; i++) dup2(high[i], LAB_REQUESTS + i);
     for (int fd = LAB_MEMORY + 1; fd < highest + 16; fd++) close(fd);
     execve("/proc/self/exe", arguments, variables);
@@ -135,7 +136,7 @@ static bool spawn(lab_client *client, lab_kind_of_worker kind) {
     fflush(NULL);
     if (right) client->pid = fork();
     if (right && client->pid == 0)
-        become_worker(requests[0], replies[1], client->memory_fd, kind, kind == LAB_OURS_WORKER ? environ : env.variables);
+        become_worker(client, requests[0], replies[1], kind, kind == LAB_OURS_WORKER ? environ : env.variables);
     right = right && client->pid > 0;
     if (requests[0] >= 0) close(requests[0]);
     if (replies[1] >= 0) close(replies[1]);
@@ -196,15 +197,22 @@ void lab_client_stop(lab_client *client) {
 
 /* ---- ask ----------------------------------------------------------------------------------------------------------- */
 
-/* Wait until the pipe has something, or is closed. Time is counted in slices, each at most double: when the machine stops
- * parent and worker for a while, that is not the worker's. */
-static lab_answer wait_for_reply(lab_client *client, double seconds) {
+/* Read the whole reply, however it comes: a worker that writes half of one has no hold on the parent. Time is counted in
+ * slices, each at most double: when the machine stops parent and worker for a while, that is not the worker's. */
+static lab_answer read_reply(lab_client *client, lab_reply *reply, double seconds) {
     double left = seconds * 1e3;
+    size_t got = 0;
     while (left > 0) {
-        struct pollfd reply = {client->from, POLLIN, 0};
+        struct pollfd ready = {client->from, POLLIN, 0};
         const double start = bench_now_ms();
         if (lab_is_stopped()) return LAB_STOPPED;
-        if (poll(&reply, 1, SLICE_MS) > 0) return LAB_ANSWERED;
+        if (poll(&ready, 1, SLICE_MS) > 0) {
+            const ssize_t more = read(client->from, (char *)reply + got, sizeof *reply - got);
+            if (more < 0 && errno == EINTR) continue;
+            if (more <= 0) return LAB_DIED;
+            got += (size_t)more;
+            if (got == sizeof *reply) return LAB_ANSWERED;
+        }
         left -= fmin(bench_now_ms() - start, 2 * SLICE_MS);
     }
     return LAB_TIMED_OUT;
@@ -213,8 +221,7 @@ static lab_answer wait_for_reply(lab_client *client, double seconds) {
 lab_answer lab_client_ask(lab_client *client, const lab_request *request, lab_reply *reply, double seconds) {
     *reply = (lab_reply){0};
     lab_answer answer = LAB_DIED;
-    if (lab_write_all(client->to, request, sizeof *request)) answer = wait_for_reply(client, seconds);
-    if (answer == LAB_ANSWERED && !lab_read_all(client->from, reply, sizeof *reply)) answer = LAB_DIED;
+    if (lab_write_all(client->to, request, sizeof *request)) answer = read_reply(client, reply, seconds);
     if (answer == LAB_ANSWERED && reply->op != request->op) answer = LAB_DIED; /* a crash, or nonsense */
     reply->text[sizeof reply->text - 1] = 0;
     if (answer == LAB_DIED) wait_for_end(client, 1);

@@ -19,6 +19,7 @@ typedef struct lab_client {
     pid_t pid; /* 0: none */
     int to, from, memory_fd;
     char *memory;      /* LAB_MEMORY_BYTES, shared; the same for all that the worker does */
+    char printed[272]; /* the file in which a student's kernel's printf ends */
     char scratch[256]; /* the folder in which it may write; "": none */
     int end;           /* its wait status once it has ended */
 } lab_client;

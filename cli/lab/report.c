@@ -48,11 +48,13 @@ static void print_errors(const lab_errors *errors) {
     for (int i = 0; i < errors->map_rows; i++) printf("    %s\n", errors->map[i]);
 }
 
+/* Lines that others have written: what would steer a terminal becomes a blank. */
 static void print_indented(const char *text) {
-    while (*text != 0) {
-        const int length = (int)strcspn(text, "\n");
-        printf("  %.*s\n", length, text);
-        text += length + (text[length] == '\n');
+    for (bool begins = true; *text != 0; text++) {
+        if (begins) printf("  ");
+        begins = *text == '\n';
+        putchar(begins || (unsigned char)*text >= ' ' ? *text : ' ');
+        if (text[1] == 0 && !begins) putchar('\n');
     }
 }
 
@@ -73,6 +75,10 @@ void lab_report_print(const lab_run *run) {
     if (result->has_errors) print_errors(&result->errors);
     if (result->cause[0] != 0) printf(lab_words("  likely cause: %s\n"), result->cause);
     print_time(&result->timing);
+    if (result->printed[0] != 0) {
+        printf("%s", lab_words("  the kernel printed:\n"));
+        print_indented(result->printed);
+    }
     for (const char *line = result->warnings; *line != 0; line += strcspn(line, "\n") + 1)
         printf(lab_words("  warning: %.*s\n"), (int)strcspn(line, "\n"), line);
 }
@@ -138,6 +144,7 @@ static cJSON *result_json(const lab_run *run) {
     cJSON_AddNumberToObject(root, "shapes", result->shapes);
     cJSON_AddStringToObject(root, "oclgrind", result->simulator);
     cJSON_AddStringToObject(root, "warnings", result->warnings);
+    cJSON_AddStringToObject(root, "printed", result->printed);
     if (result->has_errors) cJSON_AddItemToObject(root, "errors", errors_json(&result->errors));
     if (result->timing.is_measured) cJSON_AddItemToObject(root, "time", timing_json(&result->timing));
     return root;

@@ -52,6 +52,7 @@ typedef struct lab_result {
     bool has_errors;
     lab_errors errors;
     char warnings[1024]; /* a line each */
+    char printed[2048];  /* by the kernel; cut off */
     char simulator[256]; /* what it did or why it did not */
     int shapes_passed, shapes;
     lab_timing timing;
@@ -92,6 +93,13 @@ bool lab_ask(lab_run *, const char *stage, const lab_request *, lab_reply *);
 bool lab_launch(lab_run *, const char *stage, lab_trial *, uint32_t slot, double *ms);
 /* Look at the memory around the output, then at the output's rows that are expected. */
 bool lab_check(lab_run *, const char *stage, const lab_trial *);
+
+/* The worker is gone: by which signal, and near which buffer. */
+bool lab_judge_death(lab_run *, const char *stage, const lab_request *, const lab_reply *);
+
+/* Compile the source; its name, arguments and work-group against the step's. */
+bool lab_build(lab_run *);
+bool lab_check_contract(lab_run *);
 
 /* The likely reason for these errors, or "". */
 void lab_find_cause(const lab_run *, const lab_trial *, const lab_errors *, char *text, size_t size);

@@ -98,6 +98,7 @@ const lab_translation lab_translations[] = {
     {"  yours %.*f %% of peak", "  你的达到峰值的 %.*f %%"},
     {", ours %.*f %%", "，本库 %.*f %%"},
     {"  (the peak is that of memory; above it, the data come from a cache)\n", "  （峰值是内存的；超过它说明数据来自缓存）\n"},
+    {"  the kernel printed:\n", "  内核打印了：\n"},
     {"watching %s\n\n", "等待 %s 保存\n\n"},
     {", large scores", "，大分数"},
     {", masked scores", "，有遮罩的分数"},

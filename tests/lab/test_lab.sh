@@ -76,6 +76,10 @@ says 'line 2: kernel void softmax'
 planted hang 'hang' --limit 5
 says 'one work-group: rows'
 says 'is still running after 5 s'
+planted half 'hang' --limit 5
+planted print 'wrong'
+says 'the kernel printed:'
+says 'row of 37 columns: 1.500000'
 planted tail 'wrong'
 says 'likely cause: a tail: all is right up to column'
 says 'first wrong element: row 0, column'
