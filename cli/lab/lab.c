@@ -155,6 +155,7 @@ int lab_main(int argc, char **argv) {
                            .seed = (uint64_t)values.seed.value};
     if (!values.seed.given && getrandom(&options.seed, sizeof options.seed, 0) != sizeof options.seed)
         return cli_fail(command.name, CLI_FAILURE, "no random numbers");
+    options.seed &= INT64_MAX; /* what --seed takes */
     lab_speak_chinese(is_chinese(values.lang));
     lab_catch_signals();
     return options.watch ? watch(step, &options) : run_once(step, &options);

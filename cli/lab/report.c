@@ -74,6 +74,7 @@ void lab_report_print(const lab_run *run) {
     }
     if (result->has_errors) print_errors(&result->errors);
     if (result->cause[0] != 0) printf(lab_words("  likely cause: %s\n"), result->cause);
+    if (result->has_errors) printf(lab_words("  the same inputs again: --seed %llu\n"), (unsigned long long)run->options->seed);
     print_time(&result->timing);
     if (result->printed[0] != 0) {
         printf("%s", lab_words("  the kernel printed:\n"));

@@ -85,6 +85,7 @@ const lab_translation lab_translations[] = {
     {"verdict: %s", "结论：%s"},
     {"  line %d: %s\n", "  第 %d 行：%s\n"},
     {"  likely cause: %s\n", "  可能的原因：%s\n"},
+    {"  the same inputs again: --seed %llu\n", "  再用同样的输入：--seed %llu\n"},
     {"  warning: %.*s\n", "  注意：%.*s\n"},
     {"  first wrong element: row %d, column %d; expected %.7g, got %.7g\n",
      "  第一个错误的元素：第 %d 行第 %d 列；应为 %.7g，得到 %.7g\n"},

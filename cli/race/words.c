@@ -58,6 +58,17 @@ void race_print_units(const race_results *results, race_language language) {
     }
 }
 
+/* Why a side is faster: how much more there is to do, and how fast it is done. */
+static void print_why(const race_pair *pair, race_language language) {
+    static const char *const formats[] = {
+        "  %" PRId64 " 个词：注意力的算术是循环的 %.3g 倍，速率是它的 %.3g 倍，所以时间是它的 %.3g 倍\n",
+        "  at %" PRId64 " words attention does %.3gx the recurrence's arithmetic at %.3gx its rate: "
+        "%.3gx the time\n"};
+    const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
+    const double work = a->flops / r->flops, time = a->ms / r->ms;
+    printf(formats[language], pair->length, work, work / time, time);
+}
+
 void race_print_lengths(const race_results *results, race_language language) {
     static const char *const titles[][2] = {{"核心对核心：不带投影的注意力，与只有循环本身",
                                              "core against core: attention without projections, the recurrent loop alone"},
@@ -71,6 +82,8 @@ void race_print_lengths(const race_results *results, race_language language) {
             snprintf(label, sizeof label, "%7" PRId64, results->lengths[which][i].length);
             print_pair(label, &results->lengths[which][i], language);
         }
+        print_why(&results->lengths[which][0], language);
+        if (results->length_count > 1) print_why(&results->lengths[which][results->length_count - 1], language);
     }
 }
 

@@ -25,6 +25,8 @@ says 'recurrence [##########################] 16/16 words, 18/18 steps'
 says 'attention  [##########################] 16/16 words, 1/1 steps'
 says 'on more units (core against core, ms)'
 says 'layer against layer'
+says 'at 2 words attention does'
+says "the recurrence's arithmetic at"
 says '1. The recurrence takes 18 steps'
 says '3. Attention'
 if grep -q "$(printf '\033')" out; then failed 'escape sequences where there is no terminal'; fi
