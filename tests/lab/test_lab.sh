@@ -20,11 +20,12 @@ failed() {
     failures=$((failures + 1))
 }
 
-# lab CODE ARGUMENT ...: the exit code is CODE; what was printed is kept, in `out`
+# lab CODE ARGUMENT ...: the exit code is CODE; what was printed is kept, in `out`. A machine with other work gets time.
 lab() {
-    local expected=$1 code
+    local expected=$1 code limit=(--limit 60)
     shift
-    "${prefix[@]}" "$program" lab "$@" >out 2>err </dev/null
+    [[ $* != *--limit* ]] || limit=()
+    "${prefix[@]}" "$program" lab "$@" "${limit[@]}" >out 2>err </dev/null
     code=$?
     [ $code -eq "$expected" ] || failed "clattn lab $*: exit code $code instead of $expected: $(cat err out)"
 }
@@ -49,7 +50,7 @@ simulated() {
 
 # ---- a device, or nothing can be tested -----------------------------------------------------------------------------
 
-if ! "$program" lab softmax --kernel "$here/ladder/softmax_1_naive.cl" --no-timing >out 2>err &&
+if ! "$program" lab softmax --kernel "$here/ladder/softmax_1_naive.cl" --no-timing --limit 60 >out 2>err &&
     grep -qE 'no lab|libOpenCL|no such device|PLATFORM' err; then
     echo "skipped: $(cat err)"
     exit 77
@@ -179,7 +180,7 @@ watched_runs() {
     failed "no run $1 after the file was saved: $(cat watch.out)"
 }
 cp "$here/ladder/softmax_1_naive.cl" watched.cl
-"$program" lab softmax --kernel watched.cl --no-timing --no-oclgrind --watch >watch.out 2>&1 </dev/null &
+"$program" lab softmax --kernel watched.cl --no-timing --no-oclgrind --limit 60 --watch >watch.out 2>&1 </dev/null &
 watcher=$!
 watched_runs 1
 grep -q 'verdict: correct' watch.out || failed "watching: $(cat watch.out)"
