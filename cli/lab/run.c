@@ -194,7 +194,6 @@ static bool try_one_group(lab_run *run) {
 
 static bool try_table(lab_run *run) {
     const lab_shape *shapes = run->step->shapes;
-    for (int i = 0; i < LAB_MAX_SHAPES && shapes[i].m > 0; i++) run->result.shapes++;
     for (; run->result.shapes_passed < run->result.shapes; run->result.shapes_passed++)
         if (!try_shape(run, "shapes", &shapes[run->result.shapes_passed])) return false;
     return true;
@@ -291,6 +290,7 @@ static void say_isolation(lab_run *run) {
 }
 
 void lab_run_all(lab_run *run) {
+    while (run->result.shapes < LAB_MAX_SHAPES && run->step->shapes[run->result.shapes].m > 0) run->result.shapes++;
     bool right = has_opencl(run) && open_worker(run);
     if (right) warn_of_source(run);
     if (right) run->say(run->step->name, run->step->formula);

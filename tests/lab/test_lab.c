@@ -238,6 +238,33 @@ START_TEST(every_byte_around_a_buffer_is_watched) {
 }
 END_TEST
 
+/* What a device's memory has behind the data, and what a simulator's has not. */
+static void expect_tails(const lab_step *step, const lab_shape *shape) {
+    lab_trial trial = make(step, shape);
+    char stray[256];
+    ck_assert(lab_trial_place(&trial, memory, 1, LAB_COPIED));
+    for (uint32_t i = 0; i < LAB_MAX_BUFFERS && (trial.inputs[i] != NULL || i == trial.output); i++) {
+        const lab_buffer *buffer = &trial.buffers[i];
+        char *last = memory + lab_data_offset(buffer) + buffer->padded - 1;
+        ck_assert_uint_ge(buffer->padded - buffer->bytes, LAB_DEVICE_TAIL);
+        *last ^= 1;
+        lab_trial_find_stray(&trial, memory, stray, sizeof stray);
+        ck_assert_str_ne(stray, "");
+        *last ^= 1;
+    }
+    lab_trial_find_stray(&trial, memory, stray, sizeof stray);
+    ck_assert_str_eq(stray, "");
+    ck_assert(lab_trial_place(&trial, memory, 1, LAB_EXACT));
+    for (uint32_t i = 0; i < LAB_MAX_BUFFERS && (trial.inputs[i] != NULL || i == trial.output); i++)
+        ck_assert_uint_eq(trial.buffers[i].padded, trial.buffers[i].bytes);
+    lab_trial_free(&trial);
+}
+
+START_TEST(device_buffers_have_tails) {
+    for_all_shapes(expect_tails);
+}
+END_TEST
+
 START_TEST(timed_shapes_fit_their_slots) {
     for (size_t s = 0; s < lab_step_count; s++) {
         lab_buffer buffers[LAB_MAX_BUFFERS];
@@ -389,6 +416,7 @@ int main(void) {
     tcase_add_test(cases, the_reference_computes_the_steps);
     tcase_add_test(cases, some_rows_are_as_among_all);
     tcase_add_test(cases, every_byte_around_a_buffer_is_watched);
+    tcase_add_test(cases, device_buffers_have_tails);
     tcase_add_test(cases, timed_shapes_fit_their_slots);
     tcase_add_test(cases, causes_have_their_signatures);
     tcase_add_test(cases, translations_convert_alike);
