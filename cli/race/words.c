@@ -126,8 +126,7 @@ static void add_units(const race_results *results, race_language language, clatt
         {"这里两者差不多，因为循环的每一步之内也有可以分开的工作；链本身仍然一样长。",
          "here that is much the same, for there is work to share inside each step, too; the chain is as long as before."},
         {"这里循环得益更多；它的链仍然一样长。", "here the recurrence gained more; its chain is as long as before."},
-        {"但机器上还有别的工作，噪声太大，说明不了什么。",
-         "but the machine had other work, and that is too noisy to say why."}};
+        {"但机器上还有别的工作，噪声太大，说明不了什么。", "but the machine had other work: that is too noisy to say why."}};
     const double attention = gain_of(results, false), recurrence = gain_of(results, true);
     const double noise = noise_of(&results->units[0]) + noise_of(&results->units[results->unit_count - 1]);
     if (results->unit_count < 2) {
