@@ -17,7 +17,7 @@ typedef struct head_run {
 static void measure_splits(lesson *lesson, int64_t length, head_run *run) {
     static const int64_t head_dims[SPLITS] = {8, 16, 32, 64, 128, 256};
     for (int i = 0; i < SPLITS; i++) {
-        if (i > 0 && !measure_worth(run->milliseconds[i - 1])) break;
+        if (i > 0 && !measure_worth(run->milliseconds[i - 1], 1)) break;
         const int64_t head_dim = head_dims[i], heads = WIDTH / head_dim;
         const measured m = measure_attention(lesson, (attention_size){heads, length, head_dim, CLATTN_ALGORITHM_FUSED});
         run->names[i] = arena_format(&lesson->arena, "%lld × %lld", (long long)heads, (long long)head_dim);

@@ -8,7 +8,7 @@
 #include "courses.h"
 #include "pairs.h"
 
-enum { GATES = 4, BELT_STEPS = 24, MODELS = 3 };
+enum { GATES = 4, GATES_SHOWN = 3, FORGET = 2 /* in the library's order */, GATE_STEPS = 8, BELT_STEPS = 24, MODELS = 3 };
 
 /* The experiment's row blocks are forget, input, output, new; the library's input, output, forget, new. */
 static mat library_order(lesson *lesson, mat w) {
@@ -126,6 +126,41 @@ static void show_belt(lesson *lesson, const pairs_setting *setting, numpy_random
                 models[2].name, parts[2][BELT_STEPS - 1]);
 }
 
+/* How far each gate stands open, word by word, on average over the hidden numbers. */
+static void show_gates(lesson *lesson, const pairs_setting *setting, const model *model, numpy_random *random) {
+    doc *doc = &lesson->doc;
+    arena *arena = &lesson->arena;
+    const int64_t dim = setting->dim;
+    lesson_recurrence r = model->recurrence;
+    r.batch = 1;
+    r.x = mat_randn(arena, random, GATE_STEPS, dim, 1);
+    const mat h = lesson_recur(lesson, &r), before = mat_new(arena, GATE_STEPS, dim);
+    memcpy(before.at + dim, h.at, (size_t)((GATE_STEPS - 1) * dim) * sizeof *h.at);
+    const mat z = mat_sum(arena, lesson_product(lesson, r.x, mat_transposed(arena, r.w_in)),
+                          lesson_product(lesson, before, mat_transposed(arena, r.w_h)));
+    const char *const names[GATES_SHOWN] = {doc_text(doc, "输入门 i", "input i"), doc_text(doc, "输出门 o", "output o"),
+                                            doc_text(doc, "遗忘门 f", "forget f")};
+    const char **words = ARENA_NEW(arena, const char *, GATE_STEPS);
+    mat open = mat_new(arena, GATES_SHOWN, GATE_STEPS);
+    for (int t = 0; t < GATE_STEPS; t++) {
+        words[t] = doc_text(doc, "词 %d", "word %d", t + 1);
+        for (int g = 0; g < GATES_SHOWN; g++) {
+            double sum = 0;
+            for (int64_t d = 0; d < dim; d++)
+                sum += 1 / (1 + exp(-mat_at(z, t, g * dim + d) - (g == FORGET ? r.forget_bias : 0)));
+            open.at[g * GATE_STEPS + t] = (float)(sum / (double)dim);
+        }
+    }
+    doc_step(doc, "三道门，一个词一个词地开合：1 是全开，0 是关上。", "The three gates, word by word: 1 is open, 0 is shut.");
+    doc_matrix *map = lesson_show(lesson, "gates", doc_text(doc, "%s：门开几成", "%s: how far its gates are open", model->name),
+                                  "σ", DOC_ROLE_LSTM, open, arena_grow(arena, names, sizeof names, sizeof names), words);
+    lesson_scale(map, 0, 1);
+    doc_summary(doc, "遗忘门一直开到 %.2f 左右：传送带上的东西每步留下这么多。",
+                "The forget gate stays at about %.2f: so much of what is on the belt stays at every step.",
+                mat_at(open, FORGET, GATE_STEPS - 1));
+    figures_mat(&lesson->figures, "lstm_memory/gates", open);
+}
+
 void lesson_lstm_memory(lesson *lesson) {
     doc *doc = &lesson->doc;
     const double open_bias = lesson->parameters.forget_bias.given ? lesson->parameters.forget_bias.value : 6;
@@ -175,6 +210,7 @@ void lesson_lstm_memory(lesson *lesson) {
         arena_format(&lesson->arena, "rnn, lstm forget bias 1, lstm forget bias %g, one generator throughout", open_bias));
     show_cosines(lesson, &setting, models);
     show_belt(lesson, &setting, &random, models);
+    show_gates(lesson, &setting, &models[MODELS - 1], &random);
     doc_correct(doc,
                 doc_text(doc, "Transformer 取代 LSTM，是因为 LSTM 记不住。",
                          "The Transformer replaced the LSTM because the LSTM forgets."),

@@ -5,7 +5,10 @@
 #include <math.h>
 #include <time.h>
 
+#include "compute.h"
+
 enum { BUDGET_MS = 60, LEAST_RUNS = 5, WORTH_MS = 300 };
+static const double TELLING_MS = 0.5; /* below, a run says more of its overhead than of its work */
 
 static double now_ms(void) {
     struct timespec now;
@@ -13,13 +16,10 @@ static double now_ms(void) {
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-/* End the lesson with the library's words, without leaving the plan behind. */
+/* Leave no plan behind when the lesson ends. */
 static void require(lesson *lesson, clattn_plan *plan, clattn_status status) {
-    char text[512] = "";
-    if (status == CLATTN_OK) return;
-    clattn_context_error(lesson->context, text, sizeof text);
-    clattn_plan_destroy(plan);
-    lesson_fail(lesson, cli_exit_code(status), "%s", *text != '\0' ? text : clattn_status_text(status));
+    if (status != CLATTN_OK) clattn_plan_destroy(plan);
+    lesson_require(lesson, status);
 }
 
 static measured describe(const clattn_plan *plan) {
@@ -107,6 +107,6 @@ measured measure_recurrence(lesson *lesson, clattn_cell cell, int64_t len, int64
     return run_plan(lesson, plan, args, sizeof args / sizeof *args);
 }
 
-bool measure_worth(double milliseconds) {
-    return milliseconds < WORTH_MS;
+bool measure_worth(double milliseconds, double growth) {
+    return milliseconds < TELLING_MS || milliseconds * growth < WORTH_MS;
 }

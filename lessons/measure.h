@@ -30,7 +30,7 @@ measured measure_attention_plan(lesson *, attention_size);
 /* A recurrence as wide, on random words: the loop alone, with inputs of width 0. */
 measured measure_recurrence(lesson *, clattn_cell cell, int64_t len, int64_t width);
 
-/* Whether a point that is expected to take so long a run is worth waiting for. */
-bool measure_worth(double milliseconds);
+/* Whether to measure what has `growth` times the work of a run that took so long. */
+bool measure_worth(double milliseconds, double growth);
 
 #endif

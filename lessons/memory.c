@@ -122,8 +122,10 @@ enum { SIZES = 6, PARAMETERS_HEADS = 8 };
 void lesson_parameters_count(lesson *lesson) {
     static const int64_t sizes[SIZES] = {64, 128, 256, 512, 768, 1024};
     doc *doc = &lesson->doc;
-    const int64_t d_in = lesson->parameters.dim.given ? lesson->parameters.dim.value : 512,
-                  head_dim = d_in / PARAMETERS_HEADS > 0 ? d_in / PARAMETERS_HEADS : 1;
+    const int64_t d_in = lesson_integer(lesson->parameters.dim, 512), head_dim = d_in / PARAMETERS_HEADS;
+    if (d_in % PARAMETERS_HEADS != 0)
+        lesson_fail(lesson, CLI_USAGE, "--dim has to be a multiple of the %d heads, which %lld is not", PARAMETERS_HEADS,
+                    (long long)d_in);
     double x[SIZES], lstm[SIZES], attention[SIZES];
     for (int i = 0; i < SIZES; i++) {
         x[i] = (double)sizes[i];

@@ -10,19 +10,24 @@
 
 /* ---- scaling ------------------------------------------------------------------------------------------------------- */
 
-enum { WORDS = 64, SEED = 42, WAYS = 3 };
+enum { WORDS = 64, SEED = 42, WAYS = 3, WIDEST = 512 };
 
 typedef struct scaling_run {
     size_t count;
     double dims[CLI_MAX_INTEGERS], variance[CLI_MAX_INTEGERS], entropy[WAYS][CLI_MAX_INTEGERS], largest[WAYS][CLI_MAX_INTEGERS];
 } scaling_run;
 
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* At the widths 2, 4, 8, ... and the widest. */
 static void measure_dims(lesson *lesson, numpy_random *random, scaling_run *run) {
-    static const int64_t dims[] = {2, 4, 8, 16, 32, 64, 128, 256, 512};
-    int64_t asked = lesson->parameters.dim.value;
-    run->count = lesson->parameters.dim.given ? 1 : sizeof dims / sizeof *dims;
-    for (size_t i = 0; i < run->count; i++) {
-        const int64_t d = lesson->parameters.dim.given ? asked : dims[i];
+    const int64_t widest = lesson_integer(lesson->parameters.dim, WIDEST);
+    int64_t d = widest > 1 ? 2 : 1;
+    run->count = 0;
+    for (size_t i = 0; d > 0; d = d < widest ? smaller(2 * d, widest) : 0, i++) {
+        run->count++;
         const mat q = mat_randn(&lesson->arena, random, WORDS, d, 1), k = mat_randn(&lesson->arena, random, WORDS, d, 1);
         const double scales[WAYS] = {1, 1 / sqrt((double)d), 1 / (double)d};
         run->dims[i] = (double)d;
@@ -68,9 +73,8 @@ void lesson_scaling(lesson *lesson) {
             doc_text(doc, "宽度 %g，不缩放，最大的权重会有多大？一共 %d 个词。",
                      "At width %g and without a scale, how large will the largest weight be? There are %d words.",
                      run.dims[last], WORDS),
-            doc_text(doc, "平均 %.2f：几乎全压在一个词上。除以 √d 是 %.2f，除以 d 是 %.3f，那就和平分（%.3f）差不多了。",
-                     "%.2f on average: nearly all on one word. Divided by √d it is %.2f, divided by d %.3f, which is about an "
-                     "equal share (%.3f).",
+            doc_text(doc, "平均 %.2f。除以 √d 是 %.2f，除以 d 是 %.3f；平分是 %.3f。",
+                     "%.2f on average. Divided by √d it is %.2f, divided by d %.3f; an equal share is %.3f.",
                      run.largest[0][last], run.largest[1][last], run.largest[2][last], 1.0 / WORDS));
     doc_step(doc, "%d 个随机查询乘 %d 个随机键（种子 %u），量一量打分的方差。",
              "%d random queries times %d random keys (seed %u): the variance of the scores.", WORDS, WORDS, seed);

@@ -42,7 +42,8 @@ static void run_race(lesson *lesson, const int64_t *lengths, size_t count, int64
     const int64_t head_dim = width % HEAD_DIM == 0 ? HEAD_DIM : width;
     for (size_t i = 0; i < count; i++) {
         const double growth = i > 0 ? (double)lengths[i] / (double)lengths[i - 1] : 1;
-        if (i > 0 && !measure_worth(growth * growth * race->attention[i - 1] + growth * race->recurrence[i - 1])) {
+        if (i > 0 &&
+            !(measure_worth(race->attention[i - 1], growth * growth) && measure_worth(race->recurrence[i - 1], growth))) {
             race->left_out = lengths[i];
             return;
         }
