@@ -69,7 +69,7 @@ void lesson_head_dim(lesson *lesson) {
              "Length %lld, fused, by the wall clock, the fastest of several runs.", (long long)length);
     plot_bars(lesson, "rate", doc_text(doc, "每秒做多少运算", "Operations a second"), "GFLOP/s", DOC_ROLE_WEIGHTS, &run,
               run.rate, 1);
-    doc_summary(doc, "%s 比 %s 快 %.1f 倍。", "%1$s is %3$.1f times as fast as %2$s.", run.names[best], run.names[worst],
+    doc_summary(doc, "%s 的速度是 %s 的 %.1f 倍。", "%1$s is %3$.1f times as fast as %2$s.", run.names[best], run.names[worst],
                 run.rate[best] / run.rate[worst]);
     plot_bars(lesson, "time", doc_text(doc, "用多少时间", "Time"), "ms", DOC_ROLE_SCORES, &run, run.milliseconds, 3);
     doc_summary(doc, "同样的乘加，时间从 %.3f 到 %.3f ms。", "The same multiply-adds in %.3f to %.3f ms.",

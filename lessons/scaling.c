@@ -181,7 +181,8 @@ static void plot_first(lesson *lesson, const init_run *run) {
     plot->x = (doc_axis){.label = doc_text(doc, "W 的标准差", "standard deviation of W"), .logarithmic = true};
     plot->y = (doc_axis){.label = doc_text(doc, "打分的标准差", "standard deviation of scores"), .logarithmic = true};
     doc_add_series(doc, plot, doc_text(doc, "打分", "scores"), DOC_ROLE_SCORES, INIT_SCALES, run->sigmas, scores);
-    doc_summary(doc, "W 大一倍，打分大四倍：q 和 k 各贡献一倍。", "Twice the W, four times the scores: q and k double, each.");
+    doc_summary(doc, "W 变成 2 倍，打分就变成 4 倍：q 和 k 各翻一番。",
+                "Twice the W, four times the scores: q and k double, each.");
     plot = doc_add_plot(doc, "saturation", doc_text(doc, "分散与饱和", "Spread and saturation"));
     plot->x = (doc_axis){.label = doc_text(doc, "W 的标准差", "standard deviation of W"), .logarithmic = true};
     plot->y = (doc_axis){.label = doc_text(doc, "比例", "part"), .low = 0, .high = 1};

@@ -79,9 +79,17 @@ static void show_counts(lesson *lesson, const race *race) {
     }
     doc_add_table(doc, "counts", doc_text(doc, "数出来的步，量出来的时间", "Steps as counted, times as measured"), race->count,
                   5, head, cells);
-    doc_summary(doc, "步数是计划里最长的一串：每一步都要等上一步。循环网络的随句长涨，注意力的不变。",
-                "Steps are the longest chain of the plan, each of which waits for the last. The recurrence's grow with the "
-                "length, attention's do not.");
+    const int64_t extra = race->recurrence_steps[0] - (int64_t)race->lengths[0];
+    if (extra >= 0)
+        doc_summary(
+            doc, "步数是计划里最长的一串，每一步都要等上一步。循环网络每个词一步，外加 %lld 步准备；注意力的步数不随句长变。",
+            "Steps are the longest chain of the plan, each of which waits for the last. The recurrence takes one a word and "
+            "%lld to prepare; attention's do not "
+            "depend on the length.",
+            (long long)extra);
+    else
+        doc_summary(doc, "这台设备把整个算子当作一步，它的计划数不出里面的等待。",
+                    "This device counts a whole operator as one step: its plan does not tell of the waiting inside.");
 }
 
 static void plot_race(lesson *lesson, const race *race, int64_t width) {
