@@ -7,7 +7,7 @@
 
 #include "compute.h"
 
-enum { BUDGET_MS = 60, LEAST_RUNS = 5, WORTH_MS = 300 };
+enum { BUDGET_MS = 60, LEAST_RUNS = 15, PATIENCE_MS = 500 /* for so many runs */, WORTH_MS = 300 };
 static const double TELLING_MS = 0.5; /* below, a run says more of its overhead than of its work */
 
 static double now_ms(void) {
@@ -39,10 +39,11 @@ static measured run_plan(lesson *lesson, clattn_plan *plan, const clattn_arg *ar
     require(lesson, plan, clattn_plan_run(plan, args, count));
     const double start = now_ms();
     result.milliseconds = INFINITY;
-    for (; result.runs < LEAST_RUNS || now_ms() - start < BUDGET_MS; result.runs++) {
+    for (double spent = 0; spent < BUDGET_MS || (result.runs < LEAST_RUNS && spent < PATIENCE_MS); spent = now_ms() - start) {
         const double before = now_ms();
         require(lesson, plan, clattn_plan_run(plan, args, count));
         result.milliseconds = fmin(result.milliseconds, now_ms() - before);
+        result.runs++;
     }
     clattn_plan_destroy(plan);
     return result;
