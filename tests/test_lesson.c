@@ -340,6 +340,35 @@ START_TEST(each_language_is_its_own) {
 }
 END_TEST
 
+/* Two matrices that grow together, and one by cells after them. */
+START_TEST(growth_takes_steps) {
+    static const double values[6] = {1, 2, 3, 4, 5, 6};
+    jmp_buf escape;
+    arena arena = {.escape = &escape};
+    ck_assert_int_eq(setjmp(escape), 0);
+    doc doc = {.arena = &arena, .language = DOC_EN};
+    const doc_block *blocks[3];
+    doc_step(&doc, "一", "one");
+    for (int i = 0; i < 3; i++) {
+        doc_matrix *matrix = doc_add_matrix(&doc, i == 0 ? "a" : i == 1 ? "b" : "c", "title", 3, 2);
+        matrix->values = values;
+        blocks[i] = doc.last;
+        if (i == 1)
+            doc_grow_together(&doc, matrix, DOC_BY_ROW);
+        else
+            doc_grow(&doc, matrix, i == 0 ? DOC_BY_ROW : DOC_BY_CELL, NULL);
+    }
+    ck_assert_int_eq(doc_cell_step(blocks[0], 0, 1), 2);
+    ck_assert_int_eq(doc_cell_step(blocks[0], 2, 0), 4);
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(doc_cell_step(blocks[1], i, 0), doc_cell_step(blocks[0], i, 0));
+    ck_assert_int_eq(doc_cell_step(blocks[2], 0, 0), 5);
+    ck_assert_int_eq(doc_cell_step(blocks[2], 2, 1), 10);
+    ck_assert_int_eq(doc.step, 10);
+    ck_assert_str_eq(doc_describe(&doc, blocks[0]), "3 rows, 2 columns, from 1.00 to 6.00.");
+    arena_free(&arena);
+}
+END_TEST
+
 /* ---- what the lessons claim ---------------------------------------------------------------------------------------- */
 
 static double number(const lesson *lesson, const char *path) {
@@ -587,6 +616,7 @@ static Suite *lesson_suite(void) {
     TCase *documents = tcase_create("documents");
     tcase_add_test(documents, lessons_ask_show_and_correct);
     tcase_add_test(documents, each_language_is_its_own);
+    tcase_add_test(documents, growth_takes_steps);
     tcase_add_test(documents, claims_hold);
     tcase_add_test(documents, scaling_is_as_it_says);
     suite_add_tcase(suite, documents);
