@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # clattn lesson as a class meets it: languages, columns, colours, steps, exit codes.
 #
-#     test_lesson.sh PROGRAM WORK_DIRECTORY
+#     test_lesson.sh PROGRAM WORK_DIRECTORY SOURCE
 #
 # SPDX-License-Identifier: Apache-2.0
 set -u
 
-program=$1 work=$2
+program=$1 work=$2 source=$3
 rm -rf "$work"
 mkdir -p "$work"
 cd "$work" || exit 1
@@ -134,6 +134,19 @@ prints '</script>'
 prints 'drawn at random'
 good all --text 'one two three' --seed 5
 prints 'three'
+
+# ---- the teacher's plan: every command in it works, and its figures come out
+for plan in "$source/docs/teaching.md" "$source/docs/teaching.zh.md"; do
+    : >taught
+    while IFS= read -r line; do
+        eval "words=(${line#clattn lesson})"
+        good "${words[@]}"
+        cat stdout >>taught
+    done < <(grep '^clattn lesson ' "$plan")
+    for figure in 0.885 0.649 1.000 +0.746 0.774 'chased > the > ball' 'ball > chased > the'; do
+        grep -qF -- "$figure" taught || failed "$figure does not come out of the commands of $plan"
+    done
+done
 
 # ---- JSON
 if "$program" devices --json - >/dev/null 2>&1; then
