@@ -105,9 +105,8 @@ static void show_belt(lesson *lesson, const pairs_setting *setting, numpy_random
     const mat x = pairs_draw(lesson, random, 1, BELT_STEPS, setting->dim);
     double steps[BELT_STEPS], parts[MODELS][BELT_STEPS];
     doc_step(doc, "沿着传送带走：第一个词留下的差别，还剩几成？超过 1 是差别在长大：门也读 h，而 h 已经不同。",
-             "Along the belt: how much is left of the difference that the first word made? Above 1 it has grown, for the gates "
-             "read h, "
-             "which differs, too.");
+             "Along the belt: how much is left of the difference that the first word made? Above 1 it has grown, for the "
+             "gates read h, which differs, too.");
     doc_plot *plot = doc_add_plot(doc, "belt", doc_text(doc, "第一个词在记忆里的份额", "The first word's part in memory"));
     plot->x = (doc_axis){.label = doc_text(doc, "读过的词", "words read")};
     plot->y = (doc_axis){.label = doc_text(doc, "|A - B|，第 1 个词之后为 1", "|A - B|, 1 after word 1")};
@@ -176,13 +175,11 @@ void lesson_lstm_memory(lesson *lesson) {
                        models[m].cosines[i]);
     }
     doc_say(doc,
-            "LSTM 在记忆 h 旁边装了一条传送带 "
-            "c。东西放上去就一直往前走，不用每步重写。三道门管它：遗忘门决定旧货留几成，输入门决定新词放几成，输出门决定交给 h "
-            "几成。",
-            "The LSTM has a conveyor belt, c, beside its memory h. What lies on it travels on and is not rewritten at every "
-            "step. Three "
-            "gates tend it: forget says how much of the old stays, input how much of the new word goes on, output how much is "
-            "shown to h.");
+            "LSTM 在记忆 h 旁边装了一条传送带 c。东西放上去就一直往前走，不用每步重写。三道门管它：遗忘门决定旧货留几成，"
+            "输入门决定新词放几成，输出门决定交给 h 几成。",
+            "The LSTM has a conveyor belt, c, beside its memory h. What lies on it travels on and is not rewritten at "
+            "every step. Three gates tend it: forget says how much of the old stays, input how much of the new word goes "
+            "on, output how much is shown to h.");
     doc_formula(doc, "c(t) = f ⊙ c(t-1) + i ⊙ tanh(…)        h(t) = o ⊙ tanh(c(t))");
     doc_say(doc, "遗忘门 f = sigmoid(… + b)。偏置 b = %g 时，光凭偏置就留下 %.4f。",
             "The forget gate is f = sigmoid(... + b). With b = %g the bias alone keeps %.4f.", open_bias,
@@ -194,11 +191,11 @@ void lesson_lstm_memory(lesson *lesson) {
                      (long long)setting.lengths[setting.length_count - 1]),
             last < 0.95
                 ? doc_text(doc,
-                           "在：余弦 %.3f，1 才是冲光。所以 LSTM "
-                           "不是输在记性上：它还是一个词等一个词，而且整句话仍要挤过一个定长的向量。",
-                           "It is: the cosine is %.3f, and only 1 would be the same. So memory is not where the LSTM loses: it "
-                           "still waits word by "
-                           "word, and a sentence still has to pass through one vector of fixed size.",
+                           "在：余弦 %.3f，1 才是冲光。所以 LSTM 不是输在记性上：它还是一个词等一个词，"
+                           "而且整句话仍要挤过一个定长的向量。",
+                           "It is: the cosine is %.3f, and only 1 would be the same. So memory is not where the LSTM "
+                           "loses: it still waits word by word, and a sentence still has to pass through one vector of "
+                           "fixed size.",
                            last)
                 : doc_text(doc, "几乎不在了：余弦 %.3f。用 --forget-bias 把门开大些，再看。",
                            "Hardly: the cosine is %.3f. Open the gate wider with --forget-bias, and look again.", last));
@@ -216,6 +213,5 @@ void lesson_lstm_memory(lesson *lesson) {
                          "The Transformer replaced the LSTM because the LSTM forgets."),
                 doc_text(doc, "门开着它就记得住。它输在必须排队：第 t 步要等第 t-1 步，加多少核心都没用。",
                          "With its gate open it remembers. What it cannot do is stop queueing: step t waits for step t-1, "
-                         "however many cores "
-                         "there are."));
+                         "however many cores there are."));
 }

@@ -163,8 +163,8 @@ static void plot_depths(lesson *lesson, const init_run *run) {
     }
     doc_summary(
         doc, "标准差 %.3f：第 1 层熵 %.2f，第 %d 层 %.2f。越深越极端，因为 x 一层层变大；真实模型每层做归一化，就是为了这个。",
-        "With %1$.3f: entropy %2$.2f in layer 1, %4$.2f in layer %3$d. The deeper, the more extreme, for x grows with every "
-        "layer; that is why real models normalise in each.",
+        "With %1$.3f: entropy %2$.2f in layer 1, %4$.2f in layer %3$d. The deeper, the more extreme, for x grows with "
+        "every layer; that is why real models normalise in each.",
         run->sigmas[5], run->at[5][0].entropy, INIT_DEPTH, run->at[5][INIT_DEPTH - 1].entropy);
 }
 
@@ -207,14 +207,14 @@ void lesson_initialisation(lesson *lesson) {
     init_run run;
     measure_depths(lesson, seed, dim, &run);
     doc_say(doc, "训练从随机的 W 出发。随机多大才好？%d 个随机词，宽 %lld，看打分、熵和梯度。",
-            "Training starts from random W. How large should they be? %d random words, %lld wide; watch scores, entropy and "
-            "gradients.",
+            "Training starts from random W. How large should they be? %d random words, %lld wide; watch scores, entropy "
+            "and gradients.",
             INIT_WORDS, (long long)dim);
     doc_formula(doc, "W ~ N(0, σ²)        S = (X·W_q)·(X·W_k)ᵀ / √d");
     doc_ask(doc, doc_text(doc, "W 太大和太小，哪个更糟？", "Which is worse, W too large or too small?"),
             doc_text(doc, "太小只是平分，梯度还在，能学出来。太大则饱和：梯度过不去，学不动。常用的是 1/√d = %.3f。",
-                     "Too small only shares equally, and gradients still flow. Too large saturates: no gradient, no learning. "
-                     "Usual is 1/√d = %.3f.",
+                     "Too small only shares equally, and gradients still flow. Too large saturates: no gradient, no "
+                     "learning. Usual is 1/√d = %.3f.",
                      1 / sqrt((double)dim)));
     plot_first(lesson, &run);
     plot_depths(lesson, &run);

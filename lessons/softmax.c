@@ -87,14 +87,14 @@ static void show_tiles(lesson *lesson, const running *state, mat scores, double 
                                "%g and %g arrive: the maximum is %g, the old accounts times %.4f, then the new ones.",
                                scores.at[t * TILE], scores.at[t * TILE + 1], state[t].max, kept);
     }
-    doc_matrix *shown =
-        lesson_show(lesson, "tiles", doc_text(doc, "一块一块来，只记三个数", "Tile by tile, with three numbers in mind"), "m, l",
-                    DOC_ROLE_PLAIN, accounts, rows, arena_grow(&lesson->arena, columns, sizeof columns, sizeof columns));
+    doc_matrix *shown = lesson_show(
+        lesson, "tiles", doc_text(doc, "一块一块来，只记三个数", "Tile by tile, with three numbers in mind"), "m, l",
+        DOC_ROLE_PLAIN, accounts, rows, arena_grow(&lesson->arena, columns, sizeof columns, sizeof columns));
     shown->decimals = 4;
     doc_grow(doc, shown, DOC_BY_ROW, captions);
     doc_summary(doc, "最后一块之后的输出是 %.4f；程序库一次看完全部键得到 %.4f。从没有存过整行权重。",
-                "After the last tile the output is %.4f; the library, over all keys at once, says %.4f. No row of weights was "
-                "ever stored.",
+                "After the last tile the output is %.4f; the library, over all keys at once, says %.4f. No row of weights "
+                "was ever stored.",
                 state[TILES - 1].out, whole);
 }
 
@@ -117,8 +117,8 @@ static void show_online(lesson *lesson) {
     }
     const double whole = attend_to_scores(lesson, scores, v).out.at[0];
     doc_step(doc, "在线 softmax：键一块一块到来。遇到更大的最大值，就把旧账乘上 exp(旧 m - 新 m)。",
-             "Online softmax: keys arrive in tiles. When a larger maximum turns up, the old accounts are multiplied by exp(old "
-             "m - new m).");
+             "Online softmax: keys arrive in tiles. When a larger maximum turns up, the old accounts are multiplied by "
+             "exp(old m - new m).");
     doc_formula(doc, "l ← l·exp(m - m') + Σ exp(s - m')        m' = max(m, s)");
     show_tiles(lesson, state, scores, whole);
     figures_number(&lesson->figures, "softmax/online", state[TILES - 1].out);
