@@ -3,6 +3,7 @@
 #include "measure.h"
 
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 #include "compute.h"
@@ -80,6 +81,44 @@ measured measure_attention(lesson *lesson, attention_size size) {
     const clattn_arg args[] = {
         {CLATTN_TENSOR_Q, q.at, 0}, {CLATTN_TENSOR_K, k.at, 0}, {CLATTN_TENSOR_V, v.at, 0}, {CLATTN_TENSOR_OUT, out.at, 0}};
     return run_plan(lesson, plan_attention(lesson, size), args, sizeof args / sizeof *args);
+}
+
+/* ---- workspace ----------------------------------------------------------------------------------------------------- */
+
+enum { LINE = 64, PATTERN = 0xa5 };
+
+static int64_t count_written(const unsigned char *memory, size_t bytes) {
+    unsigned char untouched[LINE];
+    int64_t written = 0;
+    memset(untouched, PATTERN, LINE);
+    for (size_t at = 0; at < bytes; at += LINE) {
+        const size_t size = bytes - at < LINE ? bytes - at : LINE;
+        if (memcmp(memory + at, untouched, size) != 0) written += (int64_t)size;
+    }
+    return written;
+}
+
+int64_t measure_written(lesson *lesson, attention_size size) {
+    clattn_device_info info = CLATTN_DEVICE_INFO_INIT;
+    lesson_require(lesson, clattn_context_device(lesson->context, &info));
+    if (info.kind != CLATTN_DEVICE_NATIVE) return -1;
+    clattn_plan *plan = plan_attention(lesson, size);
+    const size_t bytes = describe(plan).workspace_bytes;
+    clattn_plan_destroy(plan); /* what follows allocates, and may leave the lesson */
+    const int64_t rows = size.heads * size.len;
+    const mat x = mat_new(&lesson->arena, rows, size.head_dim), out = mat_new(&lesson->arena, rows, size.head_dim);
+    unsigned char *memory = arena_alloc(&lesson->arena, bytes + LINE);
+    memory += LINE - (uintptr_t)memory % LINE;
+    memset(memory, PATTERN, bytes);
+    const clattn_arg args[] = {{CLATTN_TENSOR_Q, x.at, 0},
+                               {CLATTN_TENSOR_K, x.at, 0},
+                               {CLATTN_TENSOR_V, x.at, 0},
+                               {CLATTN_TENSOR_OUT, out.at, 0},
+                               {CLATTN_TENSOR_WORKSPACE, memory, bytes}};
+    plan = plan_attention(lesson, size);
+    require(lesson, plan, clattn_plan_run(plan, args, sizeof args / sizeof *args - (bytes == 0)));
+    clattn_plan_destroy(plan);
+    return count_written(memory, bytes);
 }
 
 /* ---- recurrence ---------------------------------------------------------------------------------------------------- */

@@ -57,6 +57,26 @@ static void plot_memory(lesson *lesson, const memory_run *run) {
                 run->lengths[last], run->weights[last], run->inputs[last], run->staged[last], run->fused[last]);
 }
 
+enum { WRITTEN_LENGTH = 1024 };
+
+/* What a run of each really writes. */
+static void show_written(lesson *lesson, int64_t dim) {
+    doc *doc = &lesson->doc;
+    const int64_t staged = measure_written(lesson, (attention_size){1, WRITTEN_LENGTH, dim, CLATTN_ALGORITHM_STAGED});
+    const int64_t fused = measure_written(lesson, (attention_size){1, WRITTEN_LENGTH, dim, CLATTN_ALGORITHM_FUSED});
+    if (staged < 0) {
+        doc_say(doc, "这台设备不在计划的工作区里算，写了多少量不到。",
+                "This device does not compute in the workspace of a plan, so what it writes cannot be counted.");
+        return;
+    }
+    doc_say(doc, "量一量：先把工作区填满记号，跑一次，再数改动过的字节。句长 %d：分步法写了 %.0f KiB，融合法 %.0f KiB。",
+            "Measured: fill the workspace with a pattern, run once, count the bytes that changed. At length %d staged "
+            "wrote %.0f KiB, fused %.0f KiB.",
+            WRITTEN_LENGTH, (double)staged / 1024, (double)fused / 1024);
+    figures_at(&lesson->figures, "memory/staged_written_bytes", WRITTEN_LENGTH, (double)staged);
+    figures_at(&lesson->figures, "memory/fused_written_bytes", WRITTEN_LENGTH, (double)fused);
+}
+
 enum { SHARE_ROWS = 5, SHARE_MODEL = 512 };
 
 /* Shares of Q and K (n, d_k) each, weights (n, n) and V (n, d_model), as one of the documents counts them: 25, 45 and 30 %. */
@@ -104,6 +124,7 @@ void lesson_memory(lesson *lesson) {
                      "At width %lld, at which length are the weights as large as Q, K and V together?", (long long)dim),
             doc_text(doc, "n² = 3·n·d，所以 n = 3·d = %lld。", "n² = 3·n·d, so n = 3·d = %lld.", (long long)(3 * dim)));
     plot_memory(lesson, &run);
+    show_written(lesson, dim);
     doc_say(doc, "分步法把整张矩阵放在内存里，才看得见每一步。融合法一块一块地算，从不存下它（见 softmax 一课）。",
             "Staged keeps the whole matrix, so that each step can be seen. Fused goes tile by tile and never stores it "
             "(see the lesson softmax).");

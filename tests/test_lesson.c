@@ -405,6 +405,8 @@ START_TEST(claims_hold) {
     ck_assert_double_eq_tol(number(&l, "memory/weights_share_percent/768"), 45, 0.5);
     ck_assert_double_ge(number(&l, "memory/staged_workspace_bytes/4096"), number(&l, "memory/weights_bytes/4096"));
     ck_assert_double_lt(number(&l, "memory/fused_workspace_bytes/4096"), 0.01 * number(&l, "memory/weights_bytes/4096"));
+    ck_assert_double_ge(number(&l, "memory/staged_written_bytes/1024"), 0.99 * 4 * 1024 * 1024);
+    ck_assert_double_le(number(&l, "memory/fused_written_bytes/1024"), number(&l, "memory/fused_workspace_bytes/1024"));
     lesson_free(&l);
     run_native(&l, "serial-steps", context, &defaults);
     ck_assert_double_ge(number(&l, "serial_steps/recurrence_steps/16"), 16);
