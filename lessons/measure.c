@@ -52,15 +52,26 @@ static measured run_plan(lesson *lesson, clattn_plan *plan, const clattn_arg *ar
 
 /* ---- attention ----------------------------------------------------------------------------------------------------- */
 
-static clattn_plan *plan_attention(lesson *lesson, attention_size size) {
-    const clattn_tensor words = clattn_tensor_bhld(CLATTN_F32, 1, size.heads, size.len, size.head_dim);
+static clattn_attention_desc describe_attention(attention_size size) {
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
+    desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_F32, 1, size.heads, size.len, size.head_dim);
+    return desc;
+}
+
+static clattn_plan *plan_attention(lesson *lesson, attention_size size) {
+    const clattn_attention_desc desc = describe_attention(size);
     clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;
     clattn_plan *plan = NULL;
-    desc.q = desc.k = desc.v = desc.out = words;
     options.algorithm = size.algorithm;
-    require(lesson, NULL, clattn_plan_create_attention(lesson->context, &desc, &options, &plan));
+    lesson_require(lesson, clattn_plan_create_attention(lesson->context, &desc, &options, &plan));
     return plan;
+}
+
+bool measure_supports(lesson *lesson, attention_size size) {
+    const clattn_attention_desc desc = describe_attention(size);
+    clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;
+    options.algorithm = size.algorithm;
+    return clattn_supports_attention(lesson->context, &desc, &options) == CLATTN_OK;
 }
 
 measured measure_attention_plan(lesson *lesson, attention_size size) {
@@ -138,7 +149,7 @@ measured measure_recurrence(lesson *lesson, clattn_cell cell, int64_t len, int64
     desc.w_h = clattn_tensor_matrix(CLATTN_F32, gates * width, width);
     desc.bias = clattn_tensor_matrix(CLATTN_F32, 1, gates * width);
     desc.out = clattn_tensor_bhld(CLATTN_F32, 1, 1, len, width);
-    require(lesson, NULL, clattn_plan_create_recurrence(lesson->context, &desc, NULL, &plan));
+    lesson_require(lesson, clattn_plan_create_recurrence(lesson->context, &desc, NULL, &plan));
     const clattn_arg args[] = {{CLATTN_TENSOR_X, NULL, 0},
                                {CLATTN_TENSOR_W_IN, NULL, 0},
                                {CLATTN_TENSOR_W_H, w_h.at, 0},

@@ -25,6 +25,8 @@ typedef struct attention_size {
 
 /* Attention on random words. */
 measured measure_attention(lesson *, attention_size);
+/* Whether the device has kernels for it. */
+bool measure_supports(lesson *, attention_size);
 /* The same plan, made but not run: its steps, FLOPs and workspace. */
 measured measure_attention_plan(lesson *, attention_size);
 /* The bytes of its workspace that a run of the plan writes, in lines of 64: the workspace is filled with a pattern, and what

@@ -114,6 +114,8 @@ void lesson_memory(lesson *lesson) {
     doc *doc = &lesson->doc;
     const int64_t dim = lesson_integer(lesson->parameters.dim, HEAD_DIM);
     memory_run run;
+    if (!measure_supports(lesson, (attention_size){1, 1, dim, CLATTN_ALGORITHM_FUSED}))
+        lesson_fail(lesson, CLI_USAGE, "--dim: no fused kernel of this device takes heads as wide as %lld", (long long)dim);
     measure_lengths(lesson, dim, &run);
     doc_say(doc, "Q、K、V 随句长成比例地长，权重矩阵随平方长。长句子里，内存先被它吃光。",
             "Q, K and V grow in step with the length, the matrix of weights with its square. In long sentences it is what "

@@ -114,6 +114,7 @@ bad '--lang wants zh|en' rnn-step --lang fr
 bad '--dim wants an integer from 1 to 1024' qkv --dim 0
 bad '--seed wants an integer from 0 to 4294967295' qkv --seed 4294967296
 bad 'belongs to no option' rnn-step matmul
+bad 'no fused kernel of this device takes heads as wide as 1024' memory --dim 1024
 bad '--dim has to be a multiple of the 8 heads' parameters --dim 12
 bad '--step waits for keys' rnn-step --step
 bad '--text is not UTF-8' qkv --text $'a\xff'
