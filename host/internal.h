@@ -123,6 +123,7 @@ typedef struct clattn__device {
     size_t max_work_group;               /* GPU rows */
     size_t local_bytes;                  /* GPU rows */
     size_t max_params_bytes;
+    size_t max_alloc_bytes;              /* of one buffer; 0: as much as there is memory */
 } clattn__device;
 
 typedef struct clattn__step clattn__step;

@@ -123,6 +123,14 @@ void clattn_plan_destroy(clattn_plan *plan) {
     free(plan);
 }
 
+/* The workspace is one buffer, the plan's own or the caller's. */
+static clattn_status plan_check_workspace(const clattn_plan *plan) {
+    const size_t most = plan->context->device.max_alloc_bytes;
+    if (!most || plan->workspace_bytes <= most) return CLATTN_OK;
+    return clattn__fail(plan->context, CLATTN_ERROR_MEMORY, "%s, %s: a workspace of %zu bytes is needed; %s allocates at most %zu at once",
+                        plan->name, plan->algorithm, plan->workspace_bytes, plan->context->device.info.id, most);
+}
+
 /* A row that does not build is banned, in that variant, and the plan built again without it, until one set of rows builds. */
 static clattn_status plan_build(clattn_plan *plan) {
     clattn_context *context = plan->context;
@@ -137,7 +145,8 @@ static clattn_status plan_build(clattn_plan *plan) {
         clattn_status status = plan->op->build(plan);
         if (status == CLATTN_ERROR_UNSUPPORTED && plan->dropped.length)
             return clattn__fail(context, CLATTN_ERROR_BUILD, "no kernel is left:\n%s", plan->dropped.data);
-        if (status == CLATTN_OK || !plan->failed_row) return status;
+        if (status == CLATTN_OK) return plan_check_workspace(plan);
+        if (!plan->failed_row) return status;
         clattn__text_add(&plan->dropped, "dropped %s, which failed here: %s\n", plan->failed_row->name,
                          clattn__last_error(context));
         if (!clattn__row_ban(context, plan->failed_row, &plan->failed_variant)) return plan_out_of_memory(plan);
