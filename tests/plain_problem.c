@@ -114,9 +114,8 @@ static verdict run_one(clattn_context *context, const plain_problem *p, const cl
     return v;
 }
 
-/* Sums of some hundred products, none of them large. */
-static verdict compare(const float *result, const float *reference, int64_t count, clattn_tensor_id id) {
-    verdict v = {.ok = true, .tolerance = 1024 * FLT_EPSILON};
+static verdict compare(const float *result, const float *reference, int64_t count, clattn_tensor_id id, double tolerance) {
+    verdict v = {.ok = true, .tolerance = tolerance};
     for (int64_t n = 0; n < count && v.ok; n++) {
         const double error = fabs((double)result[n] - reference[n]) / (1 + fabs((double)reference[n]));
         if (error <= v.tolerance) continue;
@@ -127,8 +126,8 @@ static verdict compare(const float *result, const float *reference, int64_t coun
     return v;
 }
 
-verdict plain_try(clattn_context *context, clattn_context *reference, const plain_problem *p, const clattn_plan_options *options,
-                  rng *r) {
+static verdict run_both(clattn_context *context, clattn_context *reference, const plain_problem *p,
+                        const clattn_plan_options *options, rng *r, double tolerance) {
     float *right[CLATTN_TENSOR_COUNT] = {NULL}, *result[CLATTN_TENSOR_COUNT] = {NULL};
     clattn_plan *plan = NULL;
     verdict v = run_one(reference, p, options, r, right, NULL);
@@ -136,7 +135,7 @@ verdict plain_try(clattn_context *context, clattn_context *reference, const plai
     if (v.ok) assert_ok(reference, plain_plan(reference, p, options, &plan));
     for (int id = 0; id < CLATTN_TENSOR_COUNT && v.ok; id++) {
         if (right[id] && result[id] != right[id])
-            v = compare(result[id], right[id], clattn__tensor_elements(&plan->tensors[id]), (clattn_tensor_id)id);
+            v = compare(result[id], right[id], clattn__tensor_elements(&plan->tensors[id]), (clattn_tensor_id)id, tolerance);
     }
     for (int id = 0; id < CLATTN_TENSOR_COUNT; id++) {
         if (result[id] != right[id]) free(result[id]);
@@ -144,4 +143,14 @@ verdict plain_try(clattn_context *context, clattn_context *reference, const plai
     }
     clattn_plan_destroy(plan);
     return v;
+}
+
+/* Sums of some hundred products, none of them large. */
+verdict plain_try(clattn_context *context, clattn_context *reference, const plain_problem *p, const clattn_plan_options *options,
+                  rng *r) {
+    return run_both(context, reference, p, options, r, 1024 * FLT_EPSILON);
+}
+
+verdict plain_same(clattn_context *context, clattn_context *other, const plain_problem *p, const clattn_plan_options *options, rng *r) {
+    return run_both(context, other, p, options, r, 0);
 }

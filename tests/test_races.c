@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "attention_problem.h"
 #include "patched_kernel.h"
@@ -213,8 +214,7 @@ static const char *blind_spot(const clattn__row *row) {
     return NULL;
 }
 
-static void print_findings(const clattn__row *row, const findings *f, const char *shapes) {
-    printf("%-22s ", row->name);
+static void print_findings(const findings *f, const char *shapes) {
     if (watched == MEMCHECK) printf("valgrind reports at the end   %s\n", shapes);
     if (watched == RACES) printf("%d races, %d out of bounds   %s\n", f->races, f->bounds, shapes);
     if (watched == UNINITIALIZED) printf("%d uninitialized, %d out of bounds   %s\n", f->uninitialized, f->bounds, shapes);
@@ -228,8 +228,10 @@ START_TEST(row_is_clean) {
         return;
     }
     clattn__text shapes = {0};
+    const clock_t start = clock();
     const findings f = try_row(row, &shapes);
-    print_findings(row, &f, shapes.data);
+    printf("%-22s %5.1f s ", row->name, (double)(clock() - start) / CLOCKS_PER_SEC);
+    print_findings(&f, shapes.data);
     clattn__text_free(&shapes);
     ck_assert_msg(total(&f) == 0, "%s: %d messages, the first: %s", row->name, total(&f), f.first);
 }
