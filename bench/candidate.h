@@ -42,6 +42,8 @@ bool bench_candidate_plan(bench_candidate *, bench_device *, bench_problem *, be
  * rows that stay in cache; heads and blocks over the threads. Projections: one cblas_sgemm with OpenBLAS's threads. */
 typedef enum bench_openblas_kind { BENCH_OPENBLAS_WHOLE, BENCH_OPENBLAS_ROW_BLOCKED } bench_openblas_kind;
 bool bench_candidate_openblas(bench_candidate *, bench_device *, bench_problem *, bench_openblas_kind, bench_error *);
+/* Before the program starts itself anew: an OpenBLAS that takes this processor for its oldest has OPENBLAS_CORETYPE set. */
+void bench_openblas_recognize(void);
 /* Attention by CLBlast's GEMM and clattn's mask and softmax kernels, on the same OpenCL device. */
 bool bench_candidate_clblast(bench_candidate *, bench_device *, bench_problem *, bench_error *);
 

@@ -46,6 +46,7 @@ bench_candidate *bench_group_add(bench_group *group, const char *contrast, bool 
         bench_candidate_release(candidate);
         return NULL;
     }
+    if (candidate->note[0]) bench_session_remark(session, "%s", candidate->note);
     group->count++;
     return candidate;
 }

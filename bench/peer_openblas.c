@@ -14,6 +14,7 @@
 #include "../host/library.h"
 #include "candidate.h"
 #include "clock.h"
+#include "isa.h"
 #include "pin.h"
 #include "threads.h"
 
@@ -24,6 +25,8 @@ bool bench_candidate_openblas(bench_candidate *candidate, bench_device *device, 
     (void)candidate, (void)device, (void)problem, (void)kind;
     return bench_fail(error, "this build has no OpenBLAS");
 }
+
+void bench_openblas_recognize(void) {}
 
 #else
 
@@ -40,6 +43,7 @@ typedef struct openblas {
     void *library;
     sgemm_function *sgemm;
     void (*set_num_threads)(int);
+    char *(*core_name)(void);
     attention_params params; /* for live_range */
     member member;
     i64 block_rows;        /* of scores: len_q or BLOCK_ROWS */
@@ -133,7 +137,23 @@ static bool load(openblas *state, bench_error *error) {
     bench_pin_restore(&saved);
     if (!state->library) return bench_fail(error, "%s does not load", CLATTN_BENCH_OPENBLAS);
     return find(state, "cblas_sgemm", &state->sgemm, error) &&
-           find(state, "openblas_set_num_threads", &state->set_num_threads, error);
+           find(state, "openblas_set_num_threads", &state->set_num_threads, error) &&
+           find(state, "openblas_get_corename", &state->core_name, error);
+}
+
+/* OpenBLAS knows processors by their model. One that is younger than it gets the kernels of the oldest, which fill a quarter of
+ * an AVX-512 processor: no peer. */
+void bench_openblas_recognize(void) {
+    static const struct {
+        const char *level, *core;
+    } cores[] = {{"avx512", "SkylakeX"}, {"avx2", "Haswell"}};
+    openblas state = {0};
+    bench_error error;
+    const bench_isa *isa = bench_isa_level(0);
+    if (getenv("OPENBLAS_CORETYPE") || !load(&state, &error) || strcmp(state.core_name(), "Prescott") != 0) return;
+    for (size_t n = 0; n < sizeof cores / sizeof *cores; n++) {
+        if (isa && strcmp(isa->name, cores[n].level) == 0) setenv("OPENBLAS_CORETYPE", cores[n].core, 1);
+    }
 }
 
 static bool allocate(openblas *state, const bench_shape *s, bench_error *error) {
@@ -162,16 +182,17 @@ bool bench_candidate_openblas(bench_candidate *candidate, bench_device *device, 
     state->block_rows = whole || problem->shape.len_q < BLOCK_ROWS ? problem->shape.len_q : BLOCK_ROWS;
     candidate->state = state;
     candidate->class = &class;
-    const char *core = getenv("OPENBLAS_CORETYPE");
     snprintf(candidate->path, sizeof candidate->path, "openblas %s",
              problem->shape.op == BENCH_OP_PROJECT ? "sgemm"
              : whole                               ? "unfused whole"
                                                    : "unfused row-blocked");
     snprintf(candidate->algorithm, sizeof candidate->algorithm, "unfused");
-    if (core) snprintf(candidate->note, sizeof candidate->note, "OPENBLAS_CORETYPE=%s", core);
-    if (load(state, error) && allocate(state, &problem->shape, error)) return true;
-    bench_candidate_release(candidate);
-    return false;
+    if (!load(state, error) || !allocate(state, &problem->shape, error)) {
+        bench_candidate_release(candidate);
+        return false;
+    }
+    snprintf(candidate->note, sizeof candidate->note, "OpenBLAS computes with its kernels for %s", state->core_name());
+    return true;
 }
 
 #endif

@@ -32,12 +32,13 @@ static int get_mask(bench_affinity *affinity) {
     return sched_getaffinity(0, sizeof affinity->mask, (cpu_set_t *)affinity->mask) == 0;
 }
 
-void bench_pin(int argc, char **argv) {
+void bench_pin(int argc, char **argv, void (*prepare)(void)) {
     bench_affinity allowed;
     char text[2 * sizeof allowed.mask + 1];
     if (getenv(MARK) || !get_mask(&allowed)) return;
     char **again = calloc((size_t)argc + 2, sizeof *again);
     if (!again) return;
+    prepare();
     again[0] = (char *)"clattn";
     memcpy(again + 1, argv, (size_t)argc * sizeof *argv);
     mask_to_text(&allowed, text);
@@ -75,8 +76,8 @@ void bench_pin_restore(const bench_affinity *saved) {
 
 #else
 
-void bench_pin(int argc, char **argv) {
-    (void)argc, (void)argv;
+void bench_pin(int argc, char **argv, void (*prepare)(void)) {
+    (void)argc, (void)argv, (void)prepare;
 }
 const char *bench_pin_explain(void) {
     return "not pinned";

@@ -125,11 +125,17 @@ INLINE key_tile keys_load(const memory *mem, __global const stored *k, const att
     return tile;
 }
 
-/* Where element d of a packed value lies, from its element 0. Of d + n, a vector's first and a lane, it is the sum of both:
- * of ROWS and WIDTH one divides the other. */
+/* Where element d of a packed value lies, from its element 0. */
 INLINE int in_panels(int d) {
     return d / ROWS * PANEL + d % ROWS;
 }
+
+/* Elements of a vector that lie side by side in a panel: of ROWS and WIDTH one divides the other. */
+#if ROWS < WIDTH
+#define BESIDE ROWS
+#else
+#define BESIDE WIDTH
+#endif
 
 /* Beyond value_dim the last panel repeats the last element. */
 INLINE void values_load(const memory *mem, __global const stored *v, const attention_params *p, key_range keys) {
@@ -140,7 +146,7 @@ INLINE void values_load(const memory *mem, __global const stored *v, const atten
         for (int d = 0; d < vectors; d += WIDTH) {
             real lanes[WIDTH];
             vec_store(stored_vec_load(from + d), lanes);
-            UNROLL for (int n = 0; n < WIDTH; n++) to[in_panels(d) + in_panels(n)] = lanes[n];
+            UNROLL for (int n = 0; n < WIDTH; n += BESIDE) reals_copy(BESIDE, lanes + n, to + in_panels(d + n));
         }
         for (int d = vectors; d < end; d++) to[in_panels(d)] = stored_load(from + (d < dim ? d : dim - 1) * p->v.d);
     }
