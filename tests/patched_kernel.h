@@ -7,8 +7,8 @@
 
 #include "support.h"
 
-/* Let plans made in this context from now on run the row with `from`, which must be somewhere in its source, replaced by `to`. One
- * row of one context at a time: a later call takes its place. */
+/* Let plans made in this context from now on run the row with `from`, which must be somewhere in its source, replaced by `to`.
+ * One row of one context at a time: a later call takes its place. */
 void patch_kernel(clattn_context *context, const clattn__row *row, const char *from, const char *to);
 
 #endif

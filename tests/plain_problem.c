@@ -71,8 +71,9 @@ plain_problem plain_recurrence(const plain_sizes *s) {
 
 /* ---- runs ---------------------------------------------------------------------------------------------------------- */
 
-clattn_status plain_plan(clattn_context *context, const plain_problem *p, const clattn_plan_options *options, clattn_plan **plan) {
-#define X(name)                                                                                                          \
+clattn_status plain_plan(clattn_context *context, const plain_problem *p, const clattn_plan_options *options,
+                         clattn_plan **plan) {
+#define X(name)                                                                                                                \
     if (p->op == &clattn__operator_##name) return clattn_plan_create_##name(context, &p->name, options, plan);
     CLATTN__OPERATORS(X)
 #undef X
@@ -81,8 +82,8 @@ clattn_status plain_plan(clattn_context *context, const plain_problem *p, const 
 
 static verdict fail_plain(const clattn_plan_info *info, const char *what, clattn_context *context, clattn_status status) {
     verdict v = {.ok = false};
-    snprintf(v.text, sizeof v.text, "%.60s (%.80s): %s: %.120s", what, info->row ? info->row : "no plan", clattn_status_name(status),
-             error_text(context));
+    snprintf(v.text, sizeof v.text, "%.60s (%.80s): %s: %.120s", what, info->row ? info->row : "no plan",
+             clattn_status_name(status), error_text(context));
     return v;
 }
 
@@ -120,8 +121,8 @@ static verdict compare(const float *result, const float *reference, int64_t coun
         const double error = fabs((double)result[n] - reference[n]) / (1 + fabs((double)reference[n]));
         if (error <= v.tolerance) continue;
         v.ok = false;
-        snprintf(v.text, sizeof v.text, "%s: element %lld is %.9g instead of %.9g (seed %llu)", clattn_tensor_name(id), (long long)n,
-                 result[n], reference[n], (unsigned long long)test_seed());
+        snprintf(v.text, sizeof v.text, "%s: element %lld is %.9g instead of %.9g (seed %llu)", clattn_tensor_name(id),
+                 (long long)n, result[n], reference[n], (unsigned long long)test_seed());
     }
     return v;
 }
@@ -146,11 +147,12 @@ static verdict run_both(clattn_context *context, clattn_context *reference, cons
 }
 
 /* Sums of some hundred products, none of them large. */
-verdict plain_try(clattn_context *context, clattn_context *reference, const plain_problem *p, const clattn_plan_options *options,
-                  rng *r) {
+verdict plain_try(clattn_context *context, clattn_context *reference, const plain_problem *p,
+                  const clattn_plan_options *options, rng *r) {
     return run_both(context, reference, p, options, r, 1024 * FLT_EPSILON);
 }
 
-verdict plain_same(clattn_context *context, clattn_context *other, const plain_problem *p, const clattn_plan_options *options, rng *r) {
+verdict plain_same(clattn_context *context, clattn_context *other, const plain_problem *p, const clattn_plan_options *options,
+                   rng *r) {
     return run_both(context, other, p, options, r, 0);
 }

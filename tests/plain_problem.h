@@ -31,11 +31,13 @@ plain_problem plain_mha(const plain_sizes *s);
 plain_problem plain_recurrence(const plain_sizes *s);
 
 /* A plan of it. */
-clattn_status plain_plan(clattn_context *context, const plain_problem *p, const clattn_plan_options *options, clattn_plan **plan);
+clattn_status plain_plan(clattn_context *context, const plain_problem *p, const clattn_plan_options *options,
+                         clattn_plan **plan);
 /* Run on both devices; not ok where that fails or a result is far from the reference's. */
-verdict plain_try(clattn_context *context, clattn_context *reference, const plain_problem *p, const clattn_plan_options *options,
-                  rng *r);
+verdict plain_try(clattn_context *context, clattn_context *reference, const plain_problem *p,
+                  const clattn_plan_options *options, rng *r);
 /* The same, and not ok where a result is not bitwise the other device's. */
-verdict plain_same(clattn_context *context, clattn_context *other, const plain_problem *p, const clattn_plan_options *options, rng *r);
+verdict plain_same(clattn_context *context, clattn_context *other, const plain_problem *p, const clattn_plan_options *options,
+                   rng *r);
 
 #endif

@@ -1,5 +1,5 @@
-/* Devices that have less: a device that is here, with its limits lowered to those of others. On each of them every operator either has
- * a plan that keeps to the limits and computes the right thing, or is refused in words that say what it lacks.
+/* Devices that have less: a device that is here, with its limits lowered to those of others. On each of them every operator
+ * either has a plan that keeps to the limits and computes the right thing, or is refused in words that say what it lacks.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,13 +17,15 @@ static const size_t local_sizes[] = {0, 16 << 10, 32 << 10, 48 << 10};
 enum { ENOUGH_LOCAL = 16 << 10 };
 
 static const attention_case attention_cases[] = {
-    {"all options", 1, 2, 1, 5, 69, 19, 21, .causal = 1, .align = CLATTN_ALIGN_BOTTOM_RIGHT, .mask = {.given = true, .per_cent = 20},
-     .bias = {.given = true}, .softcap = 3, .alibi = ALIBI_STANDARD, .sinks = true, .lengths = true},
+    {"all options", 1, 2, 1, 5, 69, 19, 21, .causal = 1, .align = CLATTN_ALIGN_BOTTOM_RIGHT,
+     .mask = {.given = true, .per_cent = 20}, .bias = {.given = true}, .softcap = 3, .alibi = ALIBI_STANDARD, .sinks = true,
+     .lengths = true},
     {"f16 in place", 2, 2, 1, 3, 3, 10, 7, .cache = CACHE_IN_PLACE, .past = 40, .rotary = CLATTN_ROTARY_HALF, .pairs = 3,
      .dtype = CLATTN_F16},
 };
 
-static const plain_sizes sizes = {.batch = 2, .len = 35, .len_kv = 3, .d_in = 19, .heads = 3, .heads_kv = 1, .dim = 23, .parts = 3};
+static const plain_sizes sizes = {
+    .batch = 2, .len = 35, .len_kv = 3, .d_in = 19, .heads = 3, .heads_kv = 1, .dim = 23, .parts = 3};
 static const plain_sizes rnn_sizes = {.cell = CLATTN_CELL_RNN, .batch = 3, .len = 3, .d_in = 5, .dim = 37};
 static const plain_sizes lstm_sizes = {.cell = CLATTN_CELL_LSTM, .batch = 3, .len = 3, .d_in = 5, .dim = 37};
 
@@ -35,7 +37,9 @@ static bool has_limits(const clattn_context *context) {
            !context->device.has_cpu_family;
 }
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
 
 /* No more than the device has in truth. */
 static void lower_limits(clattn_context *context, size_t work_group, size_t local_bytes) {
@@ -62,10 +66,10 @@ static void assert_fits(const clattn_plan *plan, const char *what) {
     const clattn__device *device = &plan->context->device;
     for (size_t n = 0; n < plan->step_count; n++) {
         const clattn__row *row = plan->steps[n].row;
-        ck_assert_msg((size_t)clattn__row_macro(row, "WORK_GROUP", 1) <= device->max_work_group, "%s: %s has a work-group past %zu",
-                      what, row->name, device->max_work_group);
-        ck_assert_msg((size_t)clattn__row_macro(row, "LOCAL_BYTES", 0) <= device->local_bytes, "%s: %s takes more than %zu bytes", what,
-                      row->name, device->local_bytes);
+        ck_assert_msg((size_t)clattn__row_macro(row, "WORK_GROUP", 1) <= device->max_work_group,
+                      "%s: %s has a work-group past %zu", what, row->name, device->max_work_group);
+        ck_assert_msg((size_t)clattn__row_macro(row, "LOCAL_BYTES", 0) <= device->local_bytes,
+                      "%s: %s takes more than %zu bytes", what, row->name, device->local_bytes);
     }
     ck_assert_msg(!plan->dropped.length, "%s: %s", what, plan->dropped.data);
 }
@@ -101,8 +105,8 @@ static void check_attention(clattn_context *context, const attention_case *c, cl
     attention_problem_free(&p);
 }
 
-static void check_plain(clattn_context *context, clattn_context *reference, const plain_problem *p, const clattn_plan_options *options,
-                        counts *count) {
+static void check_plain(clattn_context *context, clattn_context *reference, const plain_problem *p,
+                        const clattn_plan_options *options, counts *count) {
     clattn_plan *plan = NULL;
     const clattn_status status = plain_plan(context, p, options, &plan);
     if (!is_served(context, status, plan, p->op->name, count)) return;
@@ -165,7 +169,8 @@ START_TEST(a_workspace_past_the_largest_allocation) {
         const clattn_plan_options *staged = OPTIONS(.algorithm = CLATTN_ALGORITHM_STAGED);
         context->device.max_alloc_bytes = 32 << 10;
         assert_status(context, clattn_supports_attention(context, &desc, staged), CLATTN_ERROR_MEMORY);
-        ck_assert_msg(strstr(error_text(context), "workspace") && strstr(error_text(context), "32768"), "%s", error_text(context));
+        ck_assert_msg(strstr(error_text(context), "workspace") && strstr(error_text(context), "32768"), "%s",
+                      error_text(context));
         check_attention(context, &c, CLATTN_ALGORITHM_AUTO, &(counts){0});
         restore_limits(context);
         assert_ok(context, clattn_supports_attention(context, &desc, staged));

@@ -1,14 +1,14 @@
 /* Every kernel row, watched at each access: test_races WATCH [ROW]
  *
- *   races           under oclgrind, which interprets kernels: data races between work-items and between groups, accesses past a buffer
- *   uninitialized   under oclgrind: values that nothing has set, accesses past a buffer
- *   memcheck        under valgrind: the native backend's compiled rows
+ *   races           under oclgrind, which interprets kernels: data races between work-items and between groups, accesses past a
+ * buffer uninitialized   under oclgrind: values that nothing has set, accesses past a buffer memcheck        under valgrind:
+ * the native backend's compiled rows
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * tests/CMakeLists.txt sets the environment. oclgrind writes what it finds to $OCLGRIND_LOG, and any message there fails the row;
- * valgrind fails the program. A line a row is printed. Results are checked, too. The net itself is tested with faults planted in
- * copies of real kernels.
+ * tests/CMakeLists.txt sets the environment. oclgrind writes what it finds to $OCLGRIND_LOG, and any message there fails the
+ * row; valgrind fails the program. A line a row is printed. Results are checked, too. The net itself is tested with faults
+ * planted in copies of real kernels.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,9 +31,13 @@ typedef struct findings {
     char first[400];                         /* the beginning of the first */
 } findings;
 
-static int total(const findings *f) { return f->races + f->bounds + f->uninitialized + f->other; }
+static int total(const findings *f) {
+    return f->races + f->bounds + f->uninitialized + f->other;
+}
 
-static bool begins(const char *line, const char *with) { return strncmp(line, with, strlen(with)) == 0; }
+static bool begins(const char *line, const char *with) {
+    return strncmp(line, with, strlen(with)) == 0;
+}
 
 /* A message is a line without indentation, followed by indented ones. */
 static void count_line(findings *f, const char *line) {
@@ -85,7 +89,8 @@ static clattn_context *open_device(const char *name) {
 
 /* A context in which the row may serve, whatever vectors the device likes. */
 static clattn_context *open_for(const clattn__row *row) {
-    if (watched == MEMCHECK) return open_device(clattn__row_macro(row, "VECTOR_WIDTH", 0) == 8 ? "native:avx2" : "native:generic");
+    if (watched == MEMCHECK)
+        return open_device(clattn__row_macro(row, "VECTOR_WIDTH", 0) == 8 ? "native:avx2" : "native:generic");
     clattn_context *context = open_device(row->family == CLATTN__FAMILY_CPU ? "opencl:0:0:cpu" : "opencl:0:0:gpu");
     if (!strstr(context->device.info.name, "Oclgrind")) ck_abort_msg("%s is no oclgrind", context->device.info.name);
     context->device.vector_width = clattn__row_macro(row, "VECTOR_WIDTH", 0);
@@ -94,10 +99,11 @@ static clattn_context *open_for(const clattn__row *row) {
 
 /* ---- shapes -------------------------------------------------------------------------------------------------------- */
 
-/* More keys than the largest tile and more depth than a chunk, so that tiles are used again; nothing is a multiple of anything. */
-#define ALL_OPTIONS                                                                                                      \
-    .causal = 1, .align = CLATTN_ALIGN_BOTTOM_RIGHT, .mask = {.given = true, .per_cent = 20},                            \
-    .bias = {.given = true, .per_cent = 10}, .has_window = 1, .left = 60, .right = 3, .softcap = 3, .alibi = ALIBI_GIVEN, \
+/* More keys than the largest tile and more depth than a chunk, so that tiles are used again; nothing is a multiple of anything.
+ */
+#define ALL_OPTIONS                                                                                                            \
+    .causal = 1, .align = CLATTN_ALIGN_BOTTOM_RIGHT, .mask = {.given = true, .per_cent = 20},                                  \
+    .bias = {.given = true, .per_cent = 10}, .has_window = 1, .left = 60, .right = 3, .softcap = 3, .alibi = ALIBI_GIVEN,      \
     .sinks = true, .lengths = true
 
 static const attention_case fused_cases[] = {
@@ -148,7 +154,8 @@ static void attend(trial *t, const attention_case *cases, size_t count, clattn_a
                                   attention_outputs(&p, algorithm), &results);
         if (v.ok) v = attention_judge(&results, &p);
         must(t, cases[n].name, v);
-        ck_assert_msg(strstr(results.row, t->row->name) != NULL, "%s: %s ran instead of %s", cases[n].name, results.row, t->row->name);
+        ck_assert_msg(strstr(results.row, t->row->name) != NULL, "%s: %s ran instead of %s", cases[n].name, results.row,
+                      t->row->name);
         attention_results_free(&results);
         attention_problem_free(&p);
     }
@@ -166,16 +173,27 @@ static void recur(trial *t, const plain_sizes *sizes, clattn_recurrence_form for
 
 /* Everything that the row's role can be asked for. */
 static void run_role(trial *t) {
-    const plain_problem merge = plain_merge(&merge_sizes), project = plain_project_qkv(&product_sizes), mha = plain_mha(&product_sizes);
+    const plain_problem merge = plain_merge(&merge_sizes), project = plain_project_qkv(&product_sizes),
+                        mha = plain_mha(&product_sizes);
     switch (t->row->role) {
-    case CLATTN__ROLE_ATTENTION: attend(t, fused_cases, COUNT(fused_cases), CLATTN_ALGORITHM_FUSED); break;
-    case CLATTN__ROLE_ATTENTION_SPLIT: attend(t, split_cases, COUNT(split_cases), CLATTN_ALGORITHM_SPLIT); break;
+    case CLATTN__ROLE_ATTENTION:
+        attend(t, fused_cases, COUNT(fused_cases), CLATTN_ALGORITHM_FUSED);
+        break;
+    case CLATTN__ROLE_ATTENTION_SPLIT:
+        attend(t, split_cases, COUNT(split_cases), CLATTN_ALGORITHM_SPLIT);
+        break;
     case CLATTN__ROLE_SCORES:
     case CLATTN__ROLE_MASK:
     case CLATTN__ROLE_SOFTMAX:
-    case CLATTN__ROLE_WEIGHTED_VALUES: attend(t, staged_cases, COUNT(staged_cases), CLATTN_ALGORITHM_STAGED); break;
-    case CLATTN__ROLE_COPY: attend(t, copy_cases, COUNT(copy_cases), CLATTN_ALGORITHM_AUTO); break;
-    case CLATTN__ROLE_MERGE: compute(t, "merge", &merge, NULL); break;
+    case CLATTN__ROLE_WEIGHTED_VALUES:
+        attend(t, staged_cases, COUNT(staged_cases), CLATTN_ALGORITHM_STAGED);
+        break;
+    case CLATTN__ROLE_COPY:
+        attend(t, copy_cases, COUNT(copy_cases), CLATTN_ALGORITHM_AUTO);
+        break;
+    case CLATTN__ROLE_MERGE:
+        compute(t, "merge", &merge, NULL);
+        break;
     case CLATTN__ROLE_PROJECT:
         compute(t, "q, k, v with bias", &project, NULL);
         compute(t, "a layer with residual", &mha, NULL);
@@ -184,11 +202,20 @@ static void run_role(trial *t) {
         recur(t, &rnn_sizes, CLATTN_RECURRENCE_STEPS);
         recur(t, &lstm_sizes, CLATTN_RECURRENCE_PERSISTENT);
         break;
-    case CLATTN__ROLE_RNN_STEP: recur(t, &rnn_sizes, CLATTN_RECURRENCE_STEPS); break;
-    case CLATTN__ROLE_RNN_LOOP: recur(t, &rnn_sizes, CLATTN_RECURRENCE_PERSISTENT); break;
-    case CLATTN__ROLE_LSTM_STEP: recur(t, &lstm_sizes, CLATTN_RECURRENCE_STEPS); break;
-    case CLATTN__ROLE_LSTM_LOOP: recur(t, &lstm_sizes, CLATTN_RECURRENCE_PERSISTENT); break;
-    case CLATTN__ROLE_COUNT: ck_abort_msg("%s has no role", t->row->name);
+    case CLATTN__ROLE_RNN_STEP:
+        recur(t, &rnn_sizes, CLATTN_RECURRENCE_STEPS);
+        break;
+    case CLATTN__ROLE_RNN_LOOP:
+        recur(t, &rnn_sizes, CLATTN_RECURRENCE_PERSISTENT);
+        break;
+    case CLATTN__ROLE_LSTM_STEP:
+        recur(t, &lstm_sizes, CLATTN_RECURRENCE_STEPS);
+        break;
+    case CLATTN__ROLE_LSTM_LOOP:
+        recur(t, &lstm_sizes, CLATTN_RECURRENCE_PERSISTENT);
+        break;
+    case CLATTN__ROLE_COUNT:
+        ck_abort_msg("%s has no role", t->row->name);
     }
 }
 
@@ -249,8 +276,8 @@ static const struct {
      offsetof(findings, races), RACES},
     {"writes past the last row", "softmax_4", "i < p.len_q ? live_range(&p, &m, i) : none", "live_range(&p, &m, i)",
      offsetof(findings, bounds), RACES},
-    {"a sum that begins with nothing", "softmax_4", "exp_sum total = {-INFINITY, 0.0f};", "exp_sum total; total.max = -INFINITY;",
-     offsetof(findings, uninitialized), UNINITIALIZED},
+    {"a sum that begins with nothing", "softmax_4", "exp_sum total = {-INFINITY, 0.0f};",
+     "exp_sum total; total.max = -INFINITY;", offsetof(findings, uninitialized), UNINITIALIZED},
 };
 
 static const clattn__row *row_named(const char *name) {

@@ -1,5 +1,5 @@
-/* A platform with two devices, and devices cut into parts: results are bitwise those of one whole device, in contexts of the library's
- * own, in a caller's context of both devices, and on both at once.
+/* A platform with two devices, and devices cut into parts: results are bitwise those of one whole device, in contexts of the
+ * library's own, in a caller's context of both devices, and on both at once.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,11 +13,13 @@
 #include "plain_problem.h"
 
 static const attention_case attention_cases[] = {
-    {"all options", 2, 4, 2, 5, 139, 19, 21, .causal = 1, .align = CLATTN_ALIGN_BOTTOM_RIGHT, .mask = {.given = true, .per_cent = 20},
-     .bias = {.given = true}, .softcap = 3, .alibi = ALIBI_STANDARD, .sinks = true, .lengths = true},
+    {"all options", 2, 4, 2, 5, 139, 19, 21, .causal = 1, .align = CLATTN_ALIGN_BOTTOM_RIGHT,
+     .mask = {.given = true, .per_cent = 20}, .bias = {.given = true}, .softcap = 3, .alibi = ALIBI_STANDARD, .sinks = true,
+     .lengths = true},
     {"f16 causal", 1, 2, 1, 67, 67, 64, 64, .causal = 1, .dtype = CLATTN_F16},
 };
-static const plain_sizes sizes = {.batch = 2, .len = 35, .len_kv = 3, .d_in = 19, .heads = 3, .heads_kv = 1, .dim = 23, .parts = 3};
+static const plain_sizes sizes = {
+    .batch = 2, .len = 35, .len_kv = 3, .d_in = 19, .heads = 3, .heads_kv = 1, .dim = 23, .parts = 3};
 static const plain_sizes rnn_sizes = {.cell = CLATTN_CELL_RNN, .batch = 3, .len = 3, .d_in = 5, .dim = 37};
 static const plain_sizes lstm_sizes = {.cell = CLATTN_CELL_LSTM, .batch = 3, .len = 3, .d_in = 5, .dim = 37};
 
@@ -41,8 +43,8 @@ static void assert_same_attention(clattn_context *a, clattn_context *b, const ch
 }
 
 static void assert_same_plain(clattn_context *a, clattn_context *b, const char *where) {
-    const plain_problem problems[] = {plain_merge(&sizes), plain_project_qkv(&sizes), plain_mha(&sizes), plain_recurrence(&rnn_sizes),
-                                      plain_recurrence(&lstm_sizes)};
+    const plain_problem problems[] = {plain_merge(&sizes), plain_project_qkv(&sizes), plain_mha(&sizes),
+                                      plain_recurrence(&rnn_sizes), plain_recurrence(&lstm_sizes)};
     for (size_t n = 0; n < COUNT(problems); n++) {
         rng r = rng_make(10 + n);
         const verdict v = plain_same(a, b, &problems[n], NULL, &r);
