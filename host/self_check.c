@@ -125,35 +125,40 @@ static void load(struct clattn__self_checks *checks) {
     checks->right = read_verdicts(checks);
 }
 
-static void write_verdicts(clattn_context *context, const verdict *ours, const verdict *theirs) {
-    const struct clattn__self_checks *checks = context->self_checks;
-    clattn__text text = {0};
-    clattn__text_add(&text, "%s\n%s\n", first_line, checks->key);
-    for (const verdict *v = ours; v; v = v->next) clattn__text_add(&text, "%s\n", v->what);
-    for (const verdict *v = theirs; v; v = v->next)
-        if (!is_listed(ours, v->what)) clattn__text_add(&text, "%s\n", v->what);
-    clattn__text_add(&text, "%s\n", last_line);
-    if (text.failed || text.length > MOST_FILE || !clattn__cache_write(checks->file, text.data))
-        clattn__log(context, CLATTN_LOG_INFO,
-                    "the self-check's verdicts were not kept: no cache directory that can be written");
-    clattn__text_free(&text);
+/* Take over what is not in a list yet. */
+static void list_join(verdict **list, const verdict *from) {
+    for (; from; from = from->next) list_add(list, from->what, strlen(from->what), true);
 }
 
-void clattn__self_checks_save(clattn_context *context) {
-    struct clattn__self_checks *checks = context->self_checks;
-    if (!checks || !checks->key) return;
-    pthread_mutex_lock(&context->lock);
+/* A copy of all verdicts, which from now on count as saved; NULL where they did before. */
+static verdict *take_fresh(clattn_context *context) {
+    verdict *copy = NULL;
     bool fresh = false;
-    for (verdict *v = checks->right; v; v = v->next) {
+    pthread_mutex_lock(&context->lock);
+    for (verdict *v = context->self_checks->right; v; v = v->next) {
         fresh |= !v->saved;
         v->saved = true;
     }
-    if (fresh) {
-        verdict *theirs = read_verdicts(checks); /* what other processes have found meanwhile */
-        write_verdicts(context, checks->right, theirs);
-        list_free(theirs);
-    }
+    if (fresh) list_join(&copy, context->self_checks->right);
     pthread_mutex_unlock(&context->lock);
+    return copy;
+}
+
+void clattn__self_checks_save(clattn_context *context) {
+    const struct clattn__self_checks *checks = context->self_checks;
+    verdict *all = checks && checks->key ? take_fresh(context) : NULL;
+    if (!all) return;
+    verdict *theirs = read_verdicts(checks); /* what other processes have found meanwhile */
+    list_join(&all, theirs);
+    list_free(theirs);
+    clattn__text text = {0};
+    clattn__text_add(&text, "%s\n%s\n", first_line, checks->key);
+    for (const verdict *v = all; v; v = v->next) clattn__text_add(&text, "%s\n", v->what);
+    clattn__text_add(&text, "%s\n", last_line);
+    if (text.failed || text.length > MOST_FILE || !clattn__cache_write(checks->file, text.data))
+        clattn__log(context, CLATTN_LOG_INFO, "what the self-check found is not kept: no cache directory can be written");
+    clattn__text_free(&text);
+    list_free(all);
 }
 
 static const char *setting(void) {
@@ -236,6 +241,7 @@ static void describe_staged(clattn_plan *plan, const clattn__step *step) {
     describe_attention(plan, step, CLATTN_ALGORITHM_STAGED);
     if (step->row->role == CLATTN__ROLE_SOFTMAX || step->row->role == CLATTN__ROLE_WEIGHTED_VALUES) {
         d->options.causal = 0; /* no mask on the way */
+        d->options.align = CLATTN_ALIGN_TOP_LEFT;
         d->weights = packed(d->q.dtype, 1, d->q.size[2], d->k.size[2]);
         return;
     }

@@ -126,7 +126,7 @@ static const attention_case copy_cases[] = {
 };
 
 static const plain_sizes merge_sizes = {.batch = 2, .heads = 3, .len = 5, .dim = 19, .parts = 3};
-static const plain_sizes product_sizes = {.batch = 2, .len = 35, .len_kv = 3, .d_in = 19, .heads = 3, .heads_kv = 1, .dim = 23};
+static const plain_sizes product_sizes = {.batch = 2, .len = 3, .len_kv = 5, .d_in = 19, .heads = 3, .heads_kv = 1, .dim = 23};
 static const plain_sizes rnn_sizes = {.cell = CLATTN_CELL_RNN, .batch = 3, .len = 3, .d_in = 5, .dim = 37};
 static const plain_sizes lstm_sizes = {.cell = CLATTN_CELL_LSTM, .batch = 3, .len = 3, .d_in = 5, .dim = 37};
 
