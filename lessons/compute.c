@@ -106,21 +106,43 @@ void lesson_mha(lesson *lesson, lesson_layer *layer) {
 
 /* ---- recurrence ---------------------------------------------------------------------------------------------------- */
 
-mat lesson_recur(lesson *lesson, const lesson_recurrence *recurrence) {
+/* Every h, and the last cell where it has values. */
+static mat recur(lesson *lesson, const lesson_recurrence *recurrence, mat c_n) {
     const mat *x = &recurrence->x;
-    const int64_t steps = x->rows / recurrence->batch, hidden = recurrence->w_h.cols;
+    const int64_t batch = recurrence->batch, steps = x->rows / batch, hidden = recurrence->w_h.cols;
     mat out = mat_new(&lesson->arena, x->rows, hidden);
     bindings b = {.count = 0};
     clattn_recurrence_desc desc = CLATTN_RECURRENCE_DESC_INIT;
     desc.cell = recurrence->cell;
-    desc.x = bind(&b, CLATTN_TENSOR_X, clattn_tensor_bhld(CLATTN_F32, recurrence->batch, 1, steps, x->cols), x->at);
+    desc.x = bind(&b, CLATTN_TENSOR_X, clattn_tensor_bhld(CLATTN_F32, batch, 1, steps, x->cols), x->at);
     desc.w_in = bind_mat(&b, CLATTN_TENSOR_W_IN, recurrence->w_in);
     desc.w_h = bind_mat(&b, CLATTN_TENSOR_W_H, recurrence->w_h);
     if (recurrence->h_0.at != NULL)
-        desc.h_0 =
-            bind(&b, CLATTN_TENSOR_H_0, clattn_tensor_bhld(CLATTN_F32, recurrence->batch, 1, 1, hidden), recurrence->h_0.at);
-    desc.out = bind(&b, CLATTN_TENSOR_OUT, clattn_tensor_bhld(CLATTN_F32, recurrence->batch, 1, steps, hidden), out.at);
+        desc.h_0 = bind(&b, CLATTN_TENSOR_H_0, clattn_tensor_bhld(CLATTN_F32, batch, 1, 1, hidden), recurrence->h_0.at);
+    if (c_n.at != NULL) desc.c_n = bind(&b, CLATTN_TENSOR_C_N, clattn_tensor_bhld(CLATTN_F32, batch, 1, 1, hidden), c_n.at);
+    desc.out = bind(&b, CLATTN_TENSOR_OUT, clattn_tensor_bhld(CLATTN_F32, batch, 1, steps, hidden), out.at);
     desc.forget_bias = recurrence->forget_bias;
     require(lesson, clattn_recurrence(lesson->context, &desc, NULL, b.args, b.count));
     return out;
+}
+
+mat lesson_recur(lesson *lesson, const lesson_recurrence *recurrence) {
+    return recur(lesson, recurrence, (mat){0});
+}
+
+mat lesson_last_cell(lesson *lesson, const lesson_recurrence *recurrence) {
+    mat c_n = mat_new(&lesson->arena, recurrence->batch, recurrence->w_h.cols);
+    recur(lesson, recurrence, c_n);
+    return c_n;
+}
+
+const char *lesson_refusal(lesson *lesson, mat x, mat w) {
+    clattn_project_qkv_desc desc = CLATTN_PROJECT_QKV_DESC_INIT;
+    char text[1024] = "";
+    desc.x = clattn_tensor_matrix(CLATTN_F32, x.rows, x.cols);
+    desc.w_q = clattn_tensor_matrix(CLATTN_F32, w.rows, w.cols);
+    desc.q = clattn_tensor_matrix(CLATTN_F32, x.rows, w.cols);
+    if (clattn_supports_project_qkv(lesson->context, &desc, NULL) == CLATTN_OK) return NULL;
+    clattn_context_error(lesson->context, text, sizeof text);
+    return arena_copy(&lesson->arena, text);
 }

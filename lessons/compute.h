@@ -48,19 +48,10 @@ typedef struct lesson_recurrence {
 } lesson_recurrence;
 
 mat lesson_recur(lesson *, const lesson_recurrence *);
+/* The cell of an LSTM after the last step: batch by hidden. */
+mat lesson_last_cell(lesson *, const lesson_recurrence *);
 
-/* A plan that is run more than once, to be measured. */
-typedef struct lesson_measured {
-    double milliseconds; /* the median of runs, by the wall clock, copies to the device and back included */
-    int64_t runs, launches, dependent_steps;
-    double flops;
-    size_t workspace_bytes;
-} lesson_measured;
-
-/* Attention of `heads` heads on random words; staged or fused. */
-lesson_measured lesson_measure_attention(lesson *, int64_t heads, int64_t len, int64_t head_dim, clattn_algorithm algorithm,
-                                         double budget_ms);
-/* A recurrence of that width on random words. */
-lesson_measured lesson_measure_recurrence(lesson *, clattn_cell cell, int64_t len, int64_t width, double budget_ms);
+/* What the library says when it is asked for x · w: NULL when it computes it. */
+const char *lesson_refusal(lesson *, mat x, mat w);
 
 #endif

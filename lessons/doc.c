@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "doc.h"
 
+#include <math.h>
+
 #include <string.h>
 
 const char *doc_role_name(doc_role role) {
@@ -157,6 +159,36 @@ void doc_add_series(doc *doc, doc_plot *plot, const char *name, doc_role role, s
     };
 }
 
+/* Where a matrix is least and greatest. */
+static const char *describe_matrix(const doc *doc, const doc_matrix *matrix) {
+    const int64_t count = matrix->rows * matrix->cols;
+    int64_t least = -1, greatest = -1;
+    for (int64_t i = 0; i < count; i++) {
+        if (!isfinite(matrix->values[i]) || (matrix->masked != NULL && matrix->masked[i])) continue;
+        if (least < 0 || matrix->values[i] < matrix->values[least]) least = i;
+        if (greatest < 0 || matrix->values[i] > matrix->values[greatest]) greatest = i;
+    }
+    if (least < 0)
+        return doc_text(doc, "%lld 行 %lld 列，没有一个有限的数。", "%lld rows, %lld columns, no number that is finite.",
+                        (long long)matrix->rows, (long long)matrix->cols);
+    return doc_text(doc, "%lld 行 %lld 列，从 %.*f 到 %.*f。", "%lld rows, %lld columns, from %.*f to %.*f.",
+                    (long long)matrix->rows, (long long)matrix->cols, matrix->decimals, matrix->values[least], matrix->decimals,
+                    matrix->values[greatest]);
+}
+
+const char *doc_describe(const doc *doc, const doc_block *block) {
+    if (block->summary != NULL) return block->summary;
+    switch (block->kind) {
+    case DOC_MATRIX:
+        return describe_matrix(doc, block->matrix);
+    case DOC_TABLE:
+        return doc_text(doc, "%zu 行 %zu 列的表。", "A table of %zu rows and %zu columns.", block->table->rows,
+                        block->table->cols);
+    default:
+        return block->title;
+    }
+}
+
 /* ---- growth -------------------------------------------------------------------------------------------------------- */
 
 int doc_growth_steps(const doc_matrix *matrix) {
@@ -177,6 +209,11 @@ void doc_grow(doc *doc, doc_matrix *matrix, doc_growth growth, const char *const
     if (captions != NULL)
         matrix->captions = arena_grow(doc->arena, captions, (size_t)steps * sizeof *captions, (size_t)steps * sizeof *captions);
     doc->step += steps;
+}
+
+void doc_grow_together(doc *doc, doc_matrix *matrix, doc_growth growth) {
+    matrix->growth = growth;
+    doc->last->step = doc->step - doc_growth_steps(matrix);
 }
 
 int doc_cell_step(const doc_block *block, int64_t row, int64_t col) {

@@ -80,6 +80,7 @@ typedef struct doc_matrix {
     double factor;
     doc_growth growth;
     const char *const *captions; /* of each step of growth; NULL: none */
+    int64_t averaged[2];         /* rows and columns of which each cell is the mean; 0: none, a cell is itself */
 } doc_matrix;
 
 /* ---- plots --------------------------------------------------------------------------------------------------------- */
@@ -220,16 +221,21 @@ doc_matrix *doc_add_matrix(doc *, const char *id, const char *title, int64_t row
 doc_plot *doc_add_plot(doc *, const char *id, const char *title);
 doc_space *doc_add_space(doc *, const char *id, const char *title);
 doc_graph *doc_add_graph(doc *, const char *id, const char *title);
-/* Cells are texts of the arena, rows x cols. */
+/* At most 16 columns. Cells are texts of the arena, rows x cols. */
 void doc_add_table(doc *, const char *id, const char *title, size_t rows, size_t cols, const char *const *head,
                    const char *const *cells);
 /* Of the figure added last. */
 void doc_summary(doc *, const char *zh, const char *en, ...) __attribute__((format(printf, 2, 4), format(printf, 3, 4)));
 
+/* The summary of a figure, or where it has none of its own, one made of its numbers. */
+const char *doc_describe(const doc *, const doc_block *);
+
 /* A line of a plot. x and y are copied. */
 void doc_add_series(doc *, doc_plot *, const char *name, doc_role role, size_t count, const double *x, const double *y);
 /* Let a matrix grow from the next step on; each row, or cell, takes one. captions may be NULL. */
 void doc_grow(doc *, doc_matrix *, doc_growth growth, const char *const *captions);
+/* Let it grow in step with the matrix that began to grow before it, which has as many steps. */
+void doc_grow_together(doc *, doc_matrix *, doc_growth growth);
 /* How many steps its growth takes. */
 int doc_growth_steps(const doc_matrix *);
 /* The step at which a cell of it is revealed. */

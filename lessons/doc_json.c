@@ -103,6 +103,8 @@ static cJSON *matrix_json(const doc_matrix *matrix) {
     put_number(&tree, "factor", matrix->factor);
     put_text(&tree, "growth", growths[matrix->growth]);
     put_texts(&tree, "captions", matrix->captions, (size_t)doc_growth_steps(matrix));
+    if (matrix->averaged[0] > 0)
+        put(&tree, "averaged", numbers((double[]){(double)matrix->averaged[0], (double)matrix->averaged[1]}, 2));
     return finish(tree);
 }
 
@@ -189,7 +191,7 @@ static cJSON *graph_json(const doc_graph *graph) {
 
 /* ---- the document -------------------------------------------------------------------------------------------------- */
 
-static cJSON *block_json(const doc_block *block) {
+static cJSON *block_json(const doc *doc, const doc_block *block) {
     tree tree = begin();
     put_text(&tree, "kind", doc_kind_name(block->kind));
     put_text(&tree, "id", block->id);
@@ -197,7 +199,8 @@ static cJSON *block_json(const doc_block *block) {
     put_text(&tree, "title", block->title);
     put_text(&tree, "text", block->text);
     put_text(&tree, "answer", block->answer);
-    put_text(&tree, "summary", block->summary);
+    put_text(&tree, "summary", block->title != NULL ? doc_describe(doc, block) : NULL);
+    if (block->title != NULL) put(&tree, "summary_is_numbers", cJSON_CreateBool(block->summary == NULL));
     switch (block->kind) {
     case DOC_MATRIX:
         put(&tree, "matrix", matrix_json(block->matrix));
@@ -224,7 +227,7 @@ cJSON *doc_json(const doc *doc) {
     tree tree = begin();
     cJSON *blocks = cJSON_CreateArray();
     for (const doc_block *block = doc->first; blocks != NULL && block != NULL; block = block->next)
-        append(&blocks, block_json(block));
+        append(&blocks, block_json(doc, block));
     put_text(&tree, "name", doc->name);
     put_text(&tree, "title", doc->title);
     put_text(&tree, "language", doc->language == DOC_ZH ? "zh" : "en");

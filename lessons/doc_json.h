@@ -4,7 +4,7 @@
  *
  * A document: {"name", "title", "language", "minutes", "device", "steps", "blocks": [...]}. A block: {"kind", "id", "step"} and
  * what its kind has: "text", "answer", or "title", "summary" and the figure, whose members are those of doc.h under the same
- * names. Numbers that are not finite are null.
+ * names. "summary_is_numbers": nobody wrote the summary, it says what the numbers are. Numbers that are not finite are null.
  */
 #ifndef CLATTN_LESSONS_DOC_JSON_H
 #define CLATTN_LESSONS_DOC_JSON_H

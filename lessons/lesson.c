@@ -101,6 +101,9 @@ lesson_words lesson_take_words(lesson *lesson, const char *const *otherwise, int
     if (!display_valid(text)) lesson_fail(lesson, CLI_USAGE, "--text is not UTF-8");
     const char **words = ARENA_NEW(&lesson->arena, const char *, MAX_WORDS);
     count = 0;
+    for (const char *c = text; *c != '\0'; c++)
+        if ((*c > 0 && *c < ' ' && !display_blank(*c)) || *c == 0x7f)
+            lesson_fail(lesson, CLI_USAGE, "--text has a control character in it");
     while (display_blank(*text)) text++;
     while (*text != '\0') {
         if (count == MAX_WORDS) lesson_fail(lesson, CLI_USAGE, "--text has more than %d words", MAX_WORDS);

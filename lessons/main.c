@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/json.h"
+#include "course_pages.h"
 #include "display.h"
 #include "doc_json.h"
 #include "lesson.h"
@@ -16,7 +17,7 @@
 #include "terminal.h"
 
 typedef struct lesson_options {
-    const char *device, *json;
+    const char *device, *json, *html;
     cli_integer language, color;
     bool step;
     lesson_parameters parameters;
@@ -41,6 +42,8 @@ static const cli_option run_options[] = {
     {"step", NULL, "wait for a key between steps", CLI_FLAG, offsetof(lesson_options, step)},
     {"color", "auto|always|never", "auto: on a terminal, unless NO_COLOR is set", CLI_CHOICE, offsetof(lesson_options, color)},
     {"json", "FILE|-", "all numbers, and what is shown, as JSON", CLI_TEXT, offsetof(lesson_options, json)},
+    {"html", "FILE|FOLDER", "a page to play with in a browser; of the whole course, a folder of them", CLI_TEXT,
+     offsetof(lesson_options, html)},
     PARAMETER("text", "WORDS", "your own words; their vectors are drawn at random", CLI_TEXT, text),
     PARAMETER("lengths", "N,...", "lengths of the experiment", CLI_INTEGERS, lengths, .minimum = 1, .maximum = 4096),
     PARAMETER("seed", "N", "of the random numbers", CLI_INTEGER, seed, .minimum = 0, .maximum = UINT32_MAX),
@@ -51,9 +54,12 @@ static const cli_option run_options[] = {
 };
 /* clang-format on */
 
-static const char details[] =
-    "Without a name, the lessons are listed. `clattn lesson all` runs the whole course. Each experiment takes those of --text, "
-    "--lengths, --seed, --pairs, --forget-bias and --dim that it has a use for, and refuses the others.";
+static const char list_details[] = "This lists the lessons. `clattn lesson NAME` runs one, `clattn lesson all` the whole "
+                                   "course; `clattn lesson NAME --help` lists "
+                                   "the options.";
+static const char run_details[] =
+    "A lesson takes those of --text, --lengths, --seed, --pairs, --forget-bias and --dim that it has a "
+    "use for, and refuses the others.";
 
 /* ---- language ------------------------------------------------------------------------------------------------------ */
 
@@ -72,9 +78,9 @@ static doc_language find_language(cli_integer asked) {
 static int list_main(int argc, char **argv) {
     static const cli_command command = {
         .name = "lesson",
-        .summary = "From the recurrence that forgets to the attention that looks back: clattn lesson NAME [option ...]",
+        .summary = "The course, from the recurrence that forgets to the attention that looks back.",
         .options = list_options,
-        .details = details,
+        .details = list_details,
     };
     lesson_options options = {0};
     int exit_code, minutes = 0;
@@ -159,6 +165,7 @@ typedef struct course {
     const lesson_options *options;
     const lesson_entry *first;
     size_t count;
+    bool whole; /* all lessons, even of a course that has one */
     clattn_context *context;
     lesson *lessons;
     size_t done; /* to be freed */
@@ -185,7 +192,7 @@ static terminal open_terminal(const lesson_options *options) {
 
 static int run_course(course *course) {
     const lesson_options *options = course->options;
-    const bool shown = options->json == NULL || strcmp(options->json, "-") != 0;
+    const bool shown = options->html == NULL && (options->json == NULL || strcmp(options->json, "-") != 0);
     const doc_language language = find_language(options->language);
     terminal terminal = open_terminal(options);
     bool going = true;
@@ -196,7 +203,7 @@ static int run_course(course *course) {
             return cli_fail(course->command, lesson->exit_code, "%s", lesson->error);
         if (shown && going && i > 0) putchar('\n');
         going = going && (!shown || terminal_print(&terminal, &lesson->doc));
-        if (!going && options->json == NULL) break;
+        if (!going && options->json == NULL && options->html == NULL) break;
     }
     return CLI_SUCCESS;
 }
@@ -218,17 +225,28 @@ static cJSON *course_json(const course *course) {
     return NULL;
 }
 
-static int write_json(const course *course) {
-    output_set outputs = {0};
+static bool open_json(output_set *outputs, const course *course) {
     const char *path = course->options->json;
-    if (path == NULL) return CLI_SUCCESS;
-    if (!json_write(&outputs, path, course_json(course)))
-        return cli_fail(course->command, CLI_USAGE, "--json: %s", outputs.error);
+    return path == NULL || json_write(outputs, path, course_json(course));
+}
+
+static bool open_pages(output_set *outputs, const course *course) {
+    const char *path = course->options->html;
+    if (path == NULL) return true;
+    return course->whole ? course_pages_write(outputs, path, course->lessons, course->count)
+                         : course_page_write(outputs, path, course->lessons);
+}
+
+/* All files that were asked for, or none. */
+static int write_files(const course *course) {
+    output_set outputs = {0};
+    if (!open_json(&outputs, course)) return cli_fail(course->command, CLI_USAGE, "--json: %s", outputs.error);
+    if (!open_pages(&outputs, course)) return cli_fail(course->command, CLI_USAGE, "--html: %s", outputs.error);
     return output_commit(&outputs) ? CLI_SUCCESS : cli_fail(course->command, CLI_FAILURE, "%s", outputs.error);
 }
 #else
-static int write_json(const course *course) {
-    (void)course; /* --json was refused */
+static int write_files(const course *course) {
+    (void)course; /* --json and --html were refused */
     return CLI_SUCCESS;
 }
 #endif
@@ -238,7 +256,7 @@ static int teach(course *course) {
     if (course->lessons == NULL) return cli_fail(course->command, CLI_FAILURE, "out of memory");
     int exit_code = open_device(course);
     if (exit_code == CLI_SUCCESS) exit_code = run_course(course);
-    if (exit_code == CLI_SUCCESS) exit_code = write_json(course);
+    if (exit_code == CLI_SUCCESS) exit_code = write_files(course);
     for (size_t i = 0; i < course->done; i++) lesson_free(&course->lessons[i]);
     free(course->lessons);
     clattn_context_destroy(course->context);
@@ -253,6 +271,11 @@ static size_t count_lessons(void) {
 
 static int check_options(const char *command, const lesson_options *options) {
     if (options->json != NULL && json_missing() != NULL) return cli_fail(command, CLI_USAGE, "--json: %s", json_missing());
+    if (options->html != NULL && json_missing() != NULL)
+        return cli_fail(command, CLI_USAGE, "--html needs JSON, and %s", json_missing());
+    if (options->html != NULL && options->step) return cli_fail(command, CLI_USAGE, "--step and --html do not go together");
+    if (options->html != NULL && options->json != NULL && output_same_file(options->html, options->json))
+        return cli_fail(command, CLI_USAGE, "--html and --json name the same file");
     if (options->step && !(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)))
         return cli_fail(command, CLI_USAGE, "--step waits for keys, and needs a terminal for input and output");
     return CLI_SUCCESS;
@@ -267,13 +290,13 @@ int clattn_lesson_main(int argc, char **argv) {
     char name[64];
     snprintf(name, sizeof name, "lesson %s", argv[1]);
     const cli_command command = {
-        .name = name, .summary = all ? "The whole course." : entry->en, .options = run_options, .details = details};
+        .name = name, .summary = all ? "The whole course." : entry->en, .options = run_options, .details = run_details};
     lesson_options options = {0};
     int exit_code;
     if (cli_parse(&command, argc - 1, argv + 1, &options, &exit_code) < 0) return exit_code;
     exit_code = check_options(name, &options);
     if (exit_code == CLI_SUCCESS && !all) exit_code = check_parameters(name, entry, &options.parameters);
     if (exit_code != CLI_SUCCESS) return exit_code;
-    course course = {.command = name, .options = &options, .first = entry, .count = all ? count_lessons() : 1};
+    course course = {.command = name, .options = &options, .first = entry, .count = all ? count_lessons() : 1, .whole = all};
     return teach(&course);
 }

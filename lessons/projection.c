@@ -65,8 +65,8 @@ static void show_projected(lesson *lesson, mat it, mat words) {
     doc *doc = &lesson->doc;
     arena *arena = &lesson->arena;
     const mat w_q = mat_of(arena, 2, 2, glasses_q), w_k = mat_of(arena, 2, 2, glasses_k);
-    doc_step(doc, "给 it 戴上 W_q：它只在乎第 0 维。给候选词戴上 W_k：第 1 维翻个面。",
-             "W_q on it: it cares about dimension 0 alone. W_k on the candidates: dimension 1 is turned over.");
+    doc_step(doc, "给 it 戴上 W_q：第 0 维放大 10 倍。给候选词戴上 W_k：第 1 维翻个面。",
+             "W_q on it: dimension 0 counts ten times as much. W_k on the candidates: dimension 1 is turned over.");
     lesson_show(lesson, "w_q", doc_text(doc, "提问的眼镜 W_q", "The glasses for asking, W_q"), "W_q", DOC_ROLE_Q, w_q, NULL,
                 NULL);
     lesson_show(lesson, "w_k", doc_text(doc, "应答的眼镜 W_k", "The glasses for answering, W_k"), "W_k", DOC_ROLE_K, w_k, NULL,

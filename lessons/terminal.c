@@ -2,6 +2,7 @@
 #define _XOPEN_SOURCE 700
 #include "terminal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>
@@ -105,7 +106,9 @@ static int read_key(void) {
     return got ? key : EOF;
 }
 
-bool terminal_wait(const terminal *terminal) {
+bool terminal_reach(terminal *terminal, int step) {
+    if (step <= terminal->at) return true;
+    terminal->at = step;
     if (!terminal->step) return true;
     const char *prompt = terminal_say(terminal, "-- 按任意键继续，q 退出 --", "-- any key goes on, q stops --");
     fputs(prompt, terminal->out);
@@ -118,6 +121,15 @@ bool terminal_wait(const terminal *terminal) {
 /* ---- tables -------------------------------------------------------------------------------------------------------- */
 
 enum { MAX_COLUMNS = 16 };
+
+/* Whether all of a column are numbers, or nothing: those stand on the right. */
+static bool is_numeric(size_t rows, size_t cols, size_t column, const char *const *cells) {
+    for (size_t r = 0; r < rows; r++) {
+        const char *cell = cells[r * cols + column];
+        if (*cell != '\0' && strchr("0123456789+-.", *cell) == NULL) return false;
+    }
+    return true;
+}
 
 /* Columns are as wide as what stands in them; the widest gives way when the line is too long. */
 static void column_widths(size_t rows, size_t cols, const char *const *head, const char *const *cells, int *widths) {
@@ -138,22 +150,27 @@ static void column_widths(size_t rows, size_t cols, const char *const *head, con
     }
 }
 
-static void print_row(const terminal *terminal, size_t cols, const char *const *cells, const int *widths) {
+static void print_row(const terminal *terminal, size_t cols, const char *const *cells, const int *widths, const bool *numeric) {
     for (size_t c = 0; c < cols; c++) {
         fputs("  ", terminal->out);
-        display_pad(terminal->out, cells[c], widths[c], c > 0);
+        if (c + 1 == cols && !numeric[c] && display_width(cells[c]) <= widths[c])
+            fputs(cells[c], terminal->out);
+        else
+            display_pad(terminal->out, cells[c], widths[c], numeric[c]);
     }
     fputc('\n', terminal->out);
 }
 
 void terminal_table(const terminal *terminal, size_t rows, size_t cols, const char *const *head, const char *const *cells) {
     int widths[MAX_COLUMNS];
-    if (cols > MAX_COLUMNS) cols = MAX_COLUMNS;
+    bool numeric[MAX_COLUMNS];
+    assert(cols <= MAX_COLUMNS);
     column_widths(rows, cols, head, cells, widths);
+    for (size_t c = 0; c < cols; c++) numeric[c] = is_numeric(rows, cols, c, cells);
     terminal_bold(terminal);
-    print_row(terminal, cols, head, widths);
+    print_row(terminal, cols, head, widths, numeric);
     terminal_reset(terminal);
-    for (size_t r = 0; r < rows; r++) print_row(terminal, cols, cells + r * cols, widths);
+    for (size_t r = 0; r < rows; r++) print_row(terminal, cols, cells + r * cols, widths, numeric);
 }
 
 /* ---- blocks -------------------------------------------------------------------------------------------------------- */
@@ -177,7 +194,7 @@ static void print_title(const terminal *terminal, const doc_block *block) {
     terminal_reset(terminal);
 }
 
-static bool print_figure(const terminal *terminal, const doc_block *block) {
+static bool print_figure(terminal *terminal, const doc_block *block) {
     bool going = true;
     print_title(terminal, block);
     switch (block->kind) {
@@ -201,7 +218,7 @@ static bool print_figure(const terminal *terminal, const doc_block *block) {
     return going;
 }
 
-static bool print_block(const terminal *terminal, const doc_block *block) {
+static bool print_block(terminal *terminal, const doc_block *block) {
     switch (block->kind) {
     case DOC_HEADING:
         terminal_bold(terminal);
@@ -239,7 +256,7 @@ static void print_answers(const terminal *terminal, const doc *doc) {
 }
 
 bool terminal_print(terminal *terminal, const doc *doc) {
-    int step = 0;
+    terminal->at = 0;
     terminal->language = doc->language;
     terminal_bold(terminal);
     fprintf(terminal->out, "# %s\n", doc->title);
@@ -250,12 +267,9 @@ bool terminal_print(terminal *terminal, const doc *doc) {
                0);
     for (const doc_block *block = doc->first; block != NULL; block = block->next) {
         fputc('\n', terminal->out);
-        if (block->step > step && !terminal_wait(terminal)) return false;
-        step = block->step > step ? block->step : step;
-        if (!print_block(terminal, block)) return false;
-        if (block->kind == DOC_MATRIX) step = block->step + doc_growth_steps(block->matrix);
+        if (!terminal_reach(terminal, block->step) || !print_block(terminal, block)) return false;
     }
-    if (!terminal_wait(terminal)) return false;
+    if (!terminal_reach(terminal, doc->step + 1)) return false;
     print_answers(terminal, doc);
     return true;
 }

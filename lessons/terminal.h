@@ -18,6 +18,7 @@ typedef struct terminal {
     terminal_colors colors;
     doc_language language;
     bool step; /* wait for a key between steps */
+    int at;    /* the step that is shown */
 } terminal;
 
 /* The colours that a stream takes: none unless it is a terminal, or with NO_COLOR; `forced` takes them anyway. */
@@ -35,12 +36,12 @@ void terminal_reset(const terminal *);
 void terminal_role(const terminal *, doc_role);
 /* Background of viridis at `part` from 0 to 1, and text that can be read on it. */
 void terminal_heat(const terminal *, double part);
-/* Wait for a key when stepping. False: stop. */
-bool terminal_wait(const terminal *);
+/* Go on to a step, after a key when stepping. False: stop. */
+bool terminal_reach(terminal *, int step);
 /* A mark of its own for each series. */
 const char *terminal_mark(size_t series);
 
-bool terminal_matrix(const terminal *, const doc_block *);
+bool terminal_matrix(terminal *, const doc_block *);
 void terminal_plot(const terminal *, const doc_block *);
 void terminal_space(const terminal *, const doc_block *);
 void terminal_graph(const terminal *, const doc_block *);

@@ -13,16 +13,18 @@
 #include "display.h"
 #include "terminal.h"
 
-enum { LABEL_MAX = 16, MAP_MAX = 64, NUMBER_SIZE = 32 };
+enum { LABEL_MAX = 24, LABEL_MIN = 14, MAP_MAX = 64, NUMBER_SIZE = 32 };
 
 typedef struct layout {
-    const terminal *terminal;
+    terminal *terminal;
     const doc_matrix *matrix;
     int label, cell; /* widths in columns, with the blanks between */
 } layout;
 
-static const char *label_text(const char *const *labels, int64_t index, char number[NUMBER_SIZE]) {
+/* A label; without one the index, which says nothing when there is but one. */
+static const char *label_text(const char *const *labels, int64_t index, int64_t count, char number[NUMBER_SIZE]) {
     if (labels != NULL) return labels[index];
+    if (count == 1) return "";
     snprintf(number, NUMBER_SIZE, "%" PRId64, index);
     return number;
 }
@@ -36,6 +38,10 @@ static void format_value(const doc_matrix *matrix, int64_t i, int64_t j, char te
     double value = matrix->values[i * matrix->cols + j];
     if (is_masked(matrix, i, j)) {
         snprintf(text, NUMBER_SIZE, "·");
+        return;
+    }
+    if (isnan(value)) {
+        snprintf(text, NUMBER_SIZE, "NaN");
         return;
     }
     if (fabs(value) < 0.5 * pow(10, -matrix->decimals)) value = 0;
@@ -54,7 +60,7 @@ static int widest_label(const char *const *labels, int64_t count) {
     char number[NUMBER_SIZE];
     int widest = 0;
     for (int64_t i = 0; i < count; i++) {
-        int width = display_width(label_text(labels, i, number));
+        int width = display_width(label_text(labels, i, count, number));
         if (width > widest) widest = width;
     }
     return widest;
@@ -73,15 +79,21 @@ static int widest_value(const doc_matrix *matrix) {
     return widest;
 }
 
-/* Whether the cells have room for their numbers; column labels are cut where they must be. */
+static int smallest(int a, int b) {
+    return a < b ? a : b;
+}
+
+/* Whether the cells have room for their numbers; labels are cut where they must be. */
 static bool fit(layout *layout) {
     const doc_matrix *matrix = layout->matrix;
-    int rows = widest_label(matrix->row_labels, matrix->rows), cols = widest_label(matrix->col_labels, matrix->cols);
-    int value = widest_value(matrix);
-    layout->label = (rows < LABEL_MAX ? rows : LABEL_MAX) + 2;
-    int room = (int)((TERMINAL_WIDTH - layout->label) / (matrix->cols > 0 ? matrix->cols : 1));
-    layout->cell = (value > cols ? value : cols) + 2;
-    if (layout->cell > room) layout->cell = room;
+    const int symbol = matrix->symbol != NULL ? display_width(matrix->symbol) : 0,
+              cols = matrix->cols > 0 ? (int)matrix->cols : 1;
+    const int value = widest_value(matrix), wanted = widest_label(matrix->col_labels, matrix->cols);
+    int label = widest_label(matrix->row_labels, matrix->rows);
+    if (symbol > label) label = symbol;
+    if (TERMINAL_WIDTH - smallest(label, LABEL_MAX) - 2 < (value + 1) * cols) label = smallest(label, LABEL_MIN);
+    layout->label = smallest(label, LABEL_MAX) + 2;
+    layout->cell = smallest((value > wanted ? value : wanted) + 2, (TERMINAL_WIDTH - layout->label) / cols);
     return layout->cell >= value + 1;
 }
 
@@ -93,7 +105,7 @@ static void print_head(const layout *layout) {
     display_pad(out, matrix->symbol != NULL ? matrix->symbol : "", layout->label, false);
     terminal_reset(layout->terminal);
     for (int64_t j = 0; j < matrix->cols; j++) {
-        display_pad(out, label_text(matrix->col_labels, j, number), layout->cell - 1, true);
+        display_pad(out, label_text(matrix->col_labels, j, matrix->cols, number), layout->cell - 1, true);
         fputc(' ', out);
     }
     fputc('\n', out);
@@ -103,7 +115,7 @@ static void print_row(const layout *layout, int64_t i) {
     const doc_matrix *matrix = layout->matrix;
     FILE *out = layout->terminal->out;
     char text[NUMBER_SIZE];
-    display_pad(out, label_text(matrix->row_labels, i, text), layout->label - 2, false);
+    display_pad(out, label_text(matrix->row_labels, i, matrix->rows, text), layout->label - 2, false);
     fputs("  ", out);
     for (int64_t j = 0; j < matrix->cols; j++) {
         format_value(matrix, i, j, text);
@@ -140,15 +152,17 @@ static void print_digits(const layout *layout) {
     const doc_matrix *matrix = layout->matrix;
     const terminal *terminal = layout->terminal;
     const int64_t longest = matrix->rows > matrix->cols ? matrix->rows : matrix->cols, side = (longest + MAP_MAX - 1) / MAP_MAX;
+    const int cell = matrix->cols <= MAP_MAX / 2 ? 2 : 1;
     char number[NUMBER_SIZE];
     for (int64_t i = 0; i < matrix->rows; i += side) {
-        display_pad(terminal->out, label_text(matrix->row_labels, i, number), layout->label - 2, false);
+        display_pad(terminal->out, label_text(matrix->row_labels, i, matrix->rows, number), layout->label - 2, false);
         fputs("  ", terminal->out);
         for (int64_t j = 0; j < matrix->cols; j += side) {
             double part =
                 scaled(matrix, block_mean(matrix, i, smaller(i + side, matrix->rows), j, smaller(j + side, matrix->cols)));
             if (!isnan(part)) terminal_heat(terminal, part);
-            fputc(isnan(part) ? '.' : (char)('0' + (part < 0 ? 0 : part >= 1 ? 9 : (int)(part * 10))), terminal->out);
+            const char digit = isnan(part) ? '.' : (char)('0' + (part < 0 ? 0 : part >= 1 ? 9 : (int)(part * 10)));
+            fprintf(terminal->out, "%*c", cell, digit);
             terminal_reset(terminal);
         }
         fputc('\n', terminal->out);
@@ -183,13 +197,13 @@ static void print_scale(const terminal *terminal, const doc_matrix *matrix) {
     fputc('\n', terminal->out);
 }
 
-/* The step of the last cell of a row says when it can be shown. */
-static bool print_rows(const layout *layout) {
+/* A row is shown when its last cell is reached. */
+static bool print_rows(const layout *layout, const doc_block *block) {
     const doc_matrix *matrix = layout->matrix;
     const int64_t steps = matrix->growth == DOC_BY_CELL ? matrix->cols : 1;
     print_head(layout);
     for (int64_t i = 0; i < matrix->rows; i++) {
-        if (matrix->growth != DOC_WHOLE && !terminal_wait(layout->terminal)) return false;
+        if (!terminal_reach(layout->terminal, doc_cell_step(block, i, matrix->cols - 1))) return false;
         for (int64_t s = 0; matrix->captions != NULL && s < steps; s++) {
             fputs("  ", layout->terminal->out);
             display_wrap(layout->terminal->out, matrix->captions[i * steps + s], TERMINAL_WIDTH, 2, 4);
@@ -199,10 +213,10 @@ static bool print_rows(const layout *layout) {
     return true;
 }
 
-bool terminal_matrix(const terminal *terminal, const doc_block *block) {
+bool terminal_matrix(terminal *terminal, const doc_block *block) {
     layout layout = {.terminal = terminal, .matrix = block->matrix};
     if (block->matrix->cols <= MAP_MAX && fit(&layout)) {
-        if (!print_rows(&layout)) return false;
+        if (!print_rows(&layout, block)) return false;
     } else {
         layout.label = TERMINAL_WIDTH - MAP_MAX;
         print_digits(&layout);

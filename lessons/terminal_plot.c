@@ -120,6 +120,11 @@ static void draw_series(canvas *canvas, const doc_series *series, size_t index, 
     }
 }
 
+/* The end of an axis in at most ten characters. */
+static void format_end(char *text, size_t size, double value) {
+    snprintf(text, size, fabs(value) < 1e9 && value == rint(value) ? "%.0f" : "%.4g", value);
+}
+
 static double unplaced(const scale *scale, double at) {
     return scale->logarithmic ? exp(at) : at;
 }
@@ -143,13 +148,13 @@ static void draw_lines(const terminal *terminal, const doc_plot *plot) {
     for (size_t s = 0; s < plot->series_count; s++) draw_series(&canvas, &plot->series[s], s, &x, &y);
     fprintf(terminal->out, "  %s%s\n", plot->y.label,
             plot->y.logarithmic ? terminal_say(terminal, "（对数轴）", " (log axis)") : "");
-    snprintf(high, sizeof high, "%.*g", 4, unplaced(&y, y.high));
-    snprintf(low, sizeof low, "%.*g", 4, unplaced(&y, y.low));
+    format_end(high, sizeof high, unplaced(&y, y.high));
+    format_end(low, sizeof low, unplaced(&y, y.low));
     canvas_print(terminal, &canvas, high, low);
     fprintf(terminal->out, "%12s└", "");
     for (int c = 0; c < PLOT_COLS; c++) fputs("─", terminal->out);
-    snprintf(low, sizeof low, "%.4g", unplaced(&x, x.low));
-    snprintf(high, sizeof high, "%.4g", unplaced(&x, x.high));
+    format_end(low, sizeof low, unplaced(&x, x.low));
+    format_end(high, sizeof high, unplaced(&x, x.high));
     int room = PLOT_COLS - (int)strlen(low) - (int)strlen(high) - 2;
     const char *note = plot->x.logarithmic ? terminal_say(terminal, "（对数轴）", " (log axis)") : "";
     int label = display_width(plot->x.label) + display_width(note);
@@ -284,19 +289,27 @@ void terminal_space(const terminal *terminal, const doc_block *block) {
 
 /* ---- what waits for what ------------------------------------------------------------------------------------------- */
 
-void terminal_graph(const terminal *terminal, const doc_block *block) {
-    const doc_graph *graph = block->graph;
-    for (int lane = 0; lane < graph->lane_count; lane++) {
-        int last = 0;
-        for (size_t i = 0; i < graph->node_count; i++)
-            if (graph->nodes[i].lane == lane && graph->nodes[i].step > last) last = graph->nodes[i].step;
-        fprintf(terminal->out, "  %s\n    %s", graph->lanes[lane], terminal_say(terminal, "步：  ", "step:  "));
-        for (int step = 1; step <= last; step++) fprintf(terminal->out, "%-6d", step);
+enum { GRAPH_COLUMN = 11, GRAPH_STEP = 5 };
+
+/* A lane is a staircase: each node stands in the column of its step. */
+static void print_lane(const terminal *terminal, const doc_graph *graph, int lane) {
+    int last = 0;
+    for (size_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].lane == lane && graph->nodes[i].step > last) last = graph->nodes[i].step;
+    fprintf(terminal->out, "  %s\n    ", graph->lanes[lane]);
+    display_pad(terminal->out, terminal_say(terminal, "步：", "step:"), GRAPH_COLUMN - 4, false);
+    for (int step = 1; step <= last; step++) fprintf(terminal->out, "%-*d", step < last ? GRAPH_STEP : 0, step);
+    fputc('\n', terminal->out);
+    for (size_t i = 0; i < graph->node_count; i++) {
+        const doc_node *node = &graph->nodes[i];
+        if (node->lane != lane) continue;
+        const int column = GRAPH_COLUMN + GRAPH_STEP * (node->step - 1), width = display_width(node->label);
+        fprintf(terminal->out, "%*s", column, "");
+        display_pad(terminal->out, node->label, width < TERMINAL_WIDTH - column ? width : TERMINAL_WIDTH - column, false);
         fputc('\n', terminal->out);
-        for (size_t i = 0; i < graph->node_count; i++) {
-            const doc_node *node = &graph->nodes[i];
-            if (node->lane != lane) continue;
-            fprintf(terminal->out, "           %*s%s\n", 6 * (node->step - 1), "", node->label);
-        }
     }
+}
+
+void terminal_graph(const terminal *terminal, const doc_block *block) {
+    for (int lane = 0; lane < block->graph->lane_count; lane++) print_lane(terminal, block->graph, lane);
 }

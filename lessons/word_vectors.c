@@ -91,11 +91,10 @@ static void show_attention(lesson *lesson, const sentence *s, const lesson_atten
                     DOC_ROLE_WEIGHTS, attention->weights, s->words.at, s->words.at);
     lesson_derive(weights, DOC_RULE_SOFTMAX, "scores", NULL, 1);
     name_axes(doc, weights);
-    doc_summary(
-        doc, "%s 最看重 %s（%.2f）。打分都接近 0，所以权重都接近 1/%lld：没有训练过，就没有偏爱。",
-        "%s looks most at %s (%.2f). All scores are near 0, so all weights are near 1/%lld: untrained, nobody has a favourite.",
-        s->words.at[0], s->words.at[sentence_favourite(attention->weights, 0)],
-        mat_at(attention->weights, 0, sentence_favourite(attention->weights, 0)), (long long)s->words.count);
+    const int64_t best = sentence_favourite(attention->weights, 0);
+    doc_summary(doc, "%s 最看重 %s（%.2f）；平分是 1/%lld = %.2f。",
+                "%s looks most at %s (%.2f); an equal share is 1/%lld = %.2f.", s->words.at[0], s->words.at[best],
+                mat_at(attention->weights, 0, best), (long long)s->words.count, 1.0 / (double)s->words.count);
     doc_step(doc, "按权重把所有的 V 混合起来，得到 Z；再加上原来的 X（残差），词就搬家了。",
              "Mix all V by those weights: Z. Then add the X it started from (the residual): the words have moved.");
     lesson_derive(lesson_show(lesson, "z", doc_text(doc, "输出 Z = A·V", "Output Z = A·V"), "Z", DOC_ROLE_OUT, attention->out,
@@ -109,9 +108,27 @@ static void show_moved(lesson *lesson, const sentence *s, mat moved) {
                               s->words.at, axes),
                   DOC_RULE_SUM, "z", "x", 1);
     show_space(lesson, "arrows", doc_text(doc, "搬家：从 X 到 Z + X", "The move: from X to Z + X"), s, moved, true);
-    doc_summary(doc, "每个词都挪了一小步，%s 挪了 %.2f。步子几乎一样，因为权重几乎一样。",
-                "Each word moves a little, %s by %.2f. The steps are nearly alike because the weights are.", s->words.at[0],
+    doc_summary(doc, "箭头就是 Z：别的词交给它的内容。%s 挪了 %.2f。",
+                "An arrow is Z: what other words have handed over. %s moves by %.2f.", s->words.at[0],
                 distance(s->x, 0, moved, 0));
+}
+
+static void ask_for_favourite(lesson *lesson, const sentence *s, mat weights) {
+    doc *doc = &lesson->doc;
+    const double share = 1.0 / (double)s->words.count, largest = mat_at(weights, 0, sentence_favourite(weights, 0));
+    const char *favourite = s->words.at[sentence_favourite(weights, 0)];
+    doc_ask(doc,
+            doc_text(doc, "三个权重矩阵都是随机的小数。“%s”会特别看重哪个词吗？",
+                     "All three weight matrices are small random numbers. Will %s have a favourite?", s->words.at[0]),
+            largest < 1.5 * share
+                ? doc_text(doc, "不会：最大的权重是 %.2f，平分是 %.2f。打分都接近 0，softmax 后几乎平均；偏爱是训练出来的。",
+                           "No: its largest weight is %.2f, and an equal share %.2f. Scores are near 0, which softmax makes "
+                           "nearly equal; favourites come from training.",
+                           largest, share)
+                : doc_text(doc, "会：%s 得到 %.2f，平分是 %.2f。可这是抽签抽出来的，不是学出来的；换个 --seed 再看。",
+                           "Yes: %s gets %.2f, where an equal share is %.2f. But that was drawn, not learnt; look again with "
+                           "another --seed.",
+                           favourite, largest, share));
 }
 
 static void put_figures(lesson *lesson, const sentence *s, const lesson_attention *attention, mat moved) {
@@ -136,16 +153,11 @@ void lesson_word_vectors(lesson *lesson) {
             "saw takes it.");
     lesson_say_words(lesson, s.words, s.seed);
     doc_formula(doc, "Z = softmax(Q·Kᵀ / √d_k)·V        Z + X");
-    doc_ask(doc,
-            doc_text(doc, "三个权重矩阵都是随机的小数。“%s”会特别看重哪个词吗？",
-                     "All three weight matrices are small random numbers. Will %s have a favourite?", s.words.at[0]),
-            doc_text(doc, "不会。随机的小权重给出接近 0 的打分，softmax 后几乎平均。偏爱是训练出来的。",
-                     "No. Small random weights give scores near 0, and softmax makes them nearly equal. Favourites come from "
-                     "training."));
-    show_words(lesson, &s);
-    show_qkv(lesson, &s);
     lesson_attention attention = {.q = s.q, .k = s.k, .v = s.v};
     lesson_attend(lesson, &attention);
+    ask_for_favourite(lesson, &s, attention.weights);
+    show_words(lesson, &s);
+    show_qkv(lesson, &s);
     show_attention(lesson, &s, &attention);
     const mat moved = mat_sum(&lesson->arena, attention.out, s.x);
     show_moved(lesson, &s, moved);
