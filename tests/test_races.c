@@ -116,8 +116,8 @@ static const attention_case split_cases[] = {
     {"f16", 1, 3, 1, 1, 69, 5, 7, .dtype = CLATTN_F16},
 };
 static const attention_case staged_cases[] = {
-    {"f32 with all options", 1, 2, 1, 5, 69, 19, 21, ALL_OPTIONS},
-    {"f16 causal", 1, 1, 1, 67, 35, 5, 67, .causal = 1, .dtype = CLATTN_F16},
+    {"f32 with all options", 1, 1, 1, 5, 69, 19, 21, ALL_OPTIONS},
+    {"f16 causal", 1, 2, 1, 5, 9, 5, 67, .causal = 1, .dtype = CLATTN_F16},
 };
 static const attention_case copy_cases[] = {
     {"a past, rotated", 2, 2, 1, 5, 9, 10, 7, .cache = CACHE_PAST, .past = 4, .rotary = CLATTN_ROTARY_HALF, .pairs = 3},
