@@ -112,7 +112,7 @@ static const attention_case fused_cases[] = {
     {"bf16 ragged", 2, 1, 1, 5, 9, 3, 5, .ragged = true, .dtype = CLATTN_BF16},
 };
 static const attention_case split_cases[] = {
-    {"f32 with all options", 1, 2, 1, 3, 139, 19, 21, ALL_OPTIONS},
+    {"f32 with all options", 1, 2, 1, 2, 139, 19, 21, ALL_OPTIONS},
     {"f16", 1, 3, 1, 1, 69, 5, 7, .dtype = CLATTN_F16},
 };
 static const attention_case staged_cases[] = {

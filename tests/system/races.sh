@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# races.sh WATCH PROGRAM FOLDER: test_races under what watches accesses: oclgrind (races, uninitialized) or valgrind (memcheck).
+# races.sh WATCH PROGRAM FOLDER [ROW]: test_races under what watches accesses: oclgrind (races, uninitialized) or valgrind (memcheck).
 #
 # SPDX-License-Identifier: Apache-2.0
 #
@@ -8,7 +8,7 @@
 # stay as they were written.
 set -euo pipefail
 
-watch=$1 program=$2 folder=$3
+watch=$1 program=$2 folder=$3 row=("${@:4}")
 
 # Make FOLDER a list of one OpenCL driver, oclgrind's.
 use_oclgrind() {
@@ -25,11 +25,11 @@ use_oclgrind() {
 
 export CK_FORK=no CLATTN_SELF_CHECK=0 # its cases are tests of their own
 case $watch in
-    races) use_oclgrind || { echo 'skipped: no oclgrind'; exit 77; } && OCLGRIND_DATA_RACES=1 "$program" "$watch" ;;
-    uninitialized) use_oclgrind || { echo 'skipped: no oclgrind'; exit 77; } && OCLGRIND_UNINITIALIZED=1 "$program" "$watch" ;;
+    races) use_oclgrind || { echo 'skipped: no oclgrind'; exit 77; } && OCLGRIND_DATA_RACES=1 "$program" "$watch" "${row[@]}" ;;
+    uninitialized) use_oclgrind || { echo 'skipped: no oclgrind'; exit 77; } && OCLGRIND_UNINITIALIZED=1 "$program" "$watch" "${row[@]}" ;;
     memcheck)
         command -v valgrind >/dev/null || { echo 'skipped: no valgrind'; exit 77; }
-        OMP_NUM_THREADS=1 valgrind -q --error-exitcode=1 "$program" "$watch"
+        OMP_NUM_THREADS=1 valgrind -q --error-exitcode=1 "$program" "$watch" "${row[@]}"
         ;;
     *) echo "what is to be watched: races, uninitialized or memcheck, not $watch" && exit 2 ;;
 esac
