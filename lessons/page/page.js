@@ -220,8 +220,20 @@ class Page {
         for (const [id, figure] of this.figures) figure.show(frame.step, frame.own.get(id), moving);
         const current = d3.greatest(this.blocks.filter(({ block }) => block.step <= frame.step), d => d.block.step)?.section;
         if (frame.step > 0) current?.classList.add("current");
+        this.spoil(frame);
         this.explain(null, []);
         this.follow(frame);
+    }
+
+    // What sums up a figure waits until the figure is whole.
+    spoil(frame) {
+        for (const { block, node } of this.blocks) {
+            const figure = this.figures.get(block.id);
+            if (!figure) continue;
+            const whole = block.matrix ? figure.revealedAt(block.matrix.rows - 1, block.matrix.cols - 1) <= frame.step
+                : !figure.steps || !frame.own.has(block.id) || frame.own.get(block.id) === figure.steps;
+            node.querySelectorAll(".summary, details").forEach(part => { part.hidden = !whole; });
+        }
     }
 
     // Bring what has just changed into view.
