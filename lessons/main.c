@@ -54,9 +54,12 @@ static const cli_option run_options[] = {
 };
 /* clang-format on */
 
-static const char details[] =
-    "Without a name, the lessons are listed. `clattn lesson all` runs the whole course. Each experiment takes those of --text, "
-    "--lengths, --seed, --pairs, --forget-bias and --dim that it has a use for, and refuses the others.";
+static const char list_details[] = "This lists the lessons. `clattn lesson NAME` runs one, `clattn lesson all` the whole "
+                                   "course; `clattn lesson NAME --help` lists "
+                                   "the options.";
+static const char run_details[] =
+    "A lesson takes those of --text, --lengths, --seed, --pairs, --forget-bias and --dim that it has a "
+    "use for, and refuses the others.";
 
 /* ---- language ------------------------------------------------------------------------------------------------------ */
 
@@ -75,9 +78,9 @@ static doc_language find_language(cli_integer asked) {
 static int list_main(int argc, char **argv) {
     static const cli_command command = {
         .name = "lesson",
-        .summary = "From the recurrence that forgets to the attention that looks back: clattn lesson NAME [option ...]",
+        .summary = "The course, from the recurrence that forgets to the attention that looks back.",
         .options = list_options,
-        .details = details,
+        .details = list_details,
     };
     lesson_options options = {0};
     int exit_code, minutes = 0;
@@ -287,7 +290,7 @@ int clattn_lesson_main(int argc, char **argv) {
     char name[64];
     snprintf(name, sizeof name, "lesson %s", argv[1]);
     const cli_command command = {
-        .name = name, .summary = all ? "The whole course." : entry->en, .options = run_options, .details = details};
+        .name = name, .summary = all ? "The whole course." : entry->en, .options = run_options, .details = run_details};
     lesson_options options = {0};
     int exit_code;
     if (cli_parse(&command, argc - 1, argv + 1, &options, &exit_code) < 0) return exit_code;
