@@ -63,7 +63,7 @@ static void check_average(rng *random, int64_t rows, int64_t cols, bool mask) {
                         sum += from->values[a * cols + b];
                         count++;
                     }
-            ck_assert_int_eq(to->masked[i * to->cols + j], count == 0);
+            ck_assert_int_eq(to->masked != NULL && to->masked[i * to->cols + j], count == 0);
             if (count > 0) ck_assert_double_eq_tol(to->values[i * to->cols + j], sum / count, 1e-9);
         }
     arena_free(&f.arena);

@@ -5,6 +5,10 @@
 // A matrix of the page by the id of its block.
 const matrices = new Map((data.lesson?.blocks ?? []).filter(block => block.matrix).map(block => [block.id, block.matrix]));
 
+// Those of large maps come as whole multiples of a unit.
+for (const matrix of matrices.values())
+    if (matrix.unit) matrix.values = matrix.values.map(row => row.map(value => typeof value === "number" ? +(value * matrix.unit).toPrecision(7) : value));
+
 // Terms that are written out before "…" stands for the rest.
 const TERMS = 10;
 

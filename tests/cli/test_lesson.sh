@@ -166,6 +166,15 @@ if "$program" devices --json - >/dev/null 2>&1; then
     grep -q 'zh-Hans' course/index.html || failed 'the course was not written again'
     good word-vectors --text '</script><script>x</script>' --html words.html
     [ "$(grep -c '</script><script>x' words.html)" -eq 0 ] || failed 'a text ends the script element'
+    for words in 64 128 256; do # the largest maps that are whole, and those that are averaged
+        text=$(seq -s ' ' -f 'w%g' 1 $words)
+        for name in $("$program" lesson --lang en | sed -n 's/^  \([a-z-]*\)  *[0-9][0-9]* min.*/\1/p'); do
+            "$program" lesson "$name" --text "$text" --html large.html >stdout 2>stderr || continue # it takes no text
+            [ "$(wc -c <large.html)" -le 500000 ] || failed "$name with $words words has $(wc -c <large.html) bytes"
+            checked=$((${checked-0} + 1))
+        done
+    done
+    [ "${checked-0}" -ge 6 ] || failed "only ${checked-0} pages of many words"
     touch file
     bad 'cannot make the folder file: Not a directory' all --html file
     bad 'cannot make the folder no/course' all --html no/course

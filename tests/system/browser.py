@@ -278,6 +278,24 @@ def check_calm(browser, path):
     check(browser.count() == f"{int(last) - 1} / {last}", "reduced motion: ← leads to", browser.count())
 
 
+def check_focus(browser, path):
+    """A map that is reached by keys is read by keys, and gives them back."""
+    browser.open(path, 1280)
+    browser.press(Keys.END)
+    at = browser.count()
+    said = []
+    browser.script("document.querySelector('#block-weights svg').focus()")
+    for key in ["", Keys.ARROW_RIGHT, Keys.ARROW_DOWN]:
+        if key:
+            browser.press(key)
+        said.append(browser.find(".explanation").text)
+    check(len(set(said)) == len(said) and all("≈" in text for text in said), "focus: the map says", said)
+    check(browser.count() == at, "focus: reading a map steps, too")
+    browser.press(Keys.ESCAPE)
+    browser.press(Keys.ARROW_LEFT)
+    check(browser.count() != at, "focus: ← does not step after Escape")
+
+
 def check_turning(browser, path):
     browser.open(path, 1280)
     browser.press(Keys.END)
@@ -358,6 +376,7 @@ def main(program, figures, folder):
         check_course(browser, folder / "en", names)
         check_playing(browser, folder / "zh" / "alignment.html")
         check_calm(browser, folder / "zh" / "alignment.html")
+        check_focus(browser, folder / "zh" / "word-vectors.html")
         check_turning(browser, folder / "zh" / "word-vectors.html")
         check_sliders(browser, folder / "zh" / "projection.html")
         check_printing(browser, folder / "en" / "projection.html")
