@@ -55,11 +55,10 @@ static const cli_option run_options[] = {
 /* clang-format on */
 
 static const char list_details[] = "This lists the lessons. `clattn lesson NAME` runs one, `clattn lesson all` the whole "
-                                   "course; `clattn lesson NAME --help` lists "
-                                   "the options.";
+                                   "course; `clattn lesson NAME --help` lists the options.";
 static const char run_details[] =
-    "A lesson takes those of --text, --lengths, --seed, --pairs, --forget-bias and --dim that it has a "
-    "use for, and refuses the others.";
+    "A lesson takes those of --text, --lengths, --seed, --pairs, --forget-bias and --dim that it has a use for, and "
+    "refuses the others.";
 
 /* ---- language ------------------------------------------------------------------------------------------------------ */
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # clattn lesson as a class meets it: languages, columns, colours, steps, exit codes.
 #
-#     test_lesson.sh PROGRAM WORK_DIRECTORY
+#     test_lesson.sh PROGRAM WORK_DIRECTORY SOURCE
 #
 # SPDX-License-Identifier: Apache-2.0
 set -u
 
-program=$1 work=$2
+program=$1 work=$2 source=$3
 rm -rf "$work"
 mkdir -p "$work"
 cd "$work" || exit 1
@@ -114,6 +114,8 @@ bad '--lang wants zh|en' rnn-step --lang fr
 bad '--dim wants an integer from 1 to 1024' qkv --dim 0
 bad '--seed wants an integer from 0 to 4294967295' qkv --seed 4294967296
 bad 'belongs to no option' rnn-step matmul
+bad 'no fused kernel of this device takes heads as wide as 1024' memory --dim 1024
+bad '--dim has to be a multiple of the 8 heads' parameters --dim 12
 bad '--step waits for keys' rnn-step --step
 bad '--text is not UTF-8' qkv --text $'a\xff'
 bad '--text has no word' qkv --text ' '
@@ -133,6 +135,19 @@ prints '</script>'
 prints 'drawn at random'
 good all --text 'one two three' --seed 5
 prints 'three'
+
+# ---- the teacher's plan: every command in it works, and its figures come out
+for plan in "$source/docs/teaching.md" "$source/docs/teaching.zh.md"; do
+    : >taught
+    while IFS= read -r line; do
+        eval "words=(${line#clattn lesson})"
+        good "${words[@]}"
+        cat stdout >>taught
+    done < <(grep '^clattn lesson ' "$plan")
+    for figure in 0.885 0.649 1.000 +0.746 0.774 'chased > the > ball' 'ball > chased > the'; do
+        grep -qF -- "$figure" taught || failed "$figure does not come out of the commands of $plan"
+    done
+done
 
 # ---- JSON
 if "$program" devices --json - >/dev/null 2>&1; then
