@@ -160,8 +160,48 @@ if "$program" devices --json - >/dev/null 2>&1; then
         positional_encoding parameters lessons; do
         grep -q "^	\"$key\":" all.json || failed "all --json has no $key"
     done
+
+    # ---- pages
+    good matmul --html matmul.html --lang zh
+    prints 'matmul.html'
+    hides '先猜'
+    grep -q '<html lang="zh-Hans">' matmul.html || failed 'matmul.html is in another language'
+    ! grep -q '{{[A-Z_]*}}' matmul.html || failed 'matmul.html has a part that was not filled in'
+    good matmul --html - --json json
+    prints '<!doctype html>'
+    good matmul --html matmul.html --json -
+    prints '"AB"'
+    hides 'matmul.html'
+    good all --html course --lang en
+    prints 'course/index.html'
+    for name in $("$program" lesson --lang en | sed -n 's/^  \([a-z-]*\)  *[0-9][0-9]* min.*/\1/p') index; do
+        [ -s "course/$name.html" ] || failed "the course has no page $name.html"
+    done
+    good all --html course --lang zh # over what is there
+    grep -q 'zh-Hans' course/index.html || failed 'the course was not written again'
+    good word-vectors --text '</script><script>x</script>' --html words.html
+    [ "$(grep -c '</script><script>x' words.html)" -eq 0 ] || failed 'a text ends the script element'
+    for words in 64 128 256; do # the largest maps that are whole, and those that are averaged
+        text=$(seq -s ' ' -f 'w%g' 1 $words)
+        for name in $("$program" lesson --lang en | sed -n 's/^  \([a-z-]*\)  *[0-9][0-9]* min.*/\1/p'); do
+            "$program" lesson "$name" --text "$text" --html large.html >stdout 2>stderr || continue # it takes no text
+            [ "$(wc -c <large.html)" -le 500000 ] || failed "$name with $words words has $(wc -c <large.html) bytes"
+            checked=$((${checked-0} + 1))
+        done
+    done
+    [ "${checked-0}" -ge 6 ] || failed "only ${checked-0} pages of many words"
+    touch file
+    bad 'cannot make the folder file: Not a directory' all --html file
+    bad 'cannot make the folder no/course' all --html no/course
+    bad 'cannot write no/page.html' matmul --html no/page.html
+    bad 'Is a directory' matmul --html course
+    bad 'the same file' matmul --html one --json ./one
+    bad 'do not go together' matmul --html one --step
+    [ ! -e one ] || failed 'a page was written after an error'
+    [ -z "$(find . -name '.clattn-*')" ] || failed "temporary files are left: $(find . -name '.clattn-*')"
 else
     echo 'skipped: this build writes no JSON'
+    bad 'made without cJSON' matmul --html page.html
     bad 'made without cJSON' matmul --json -
 fi
 
