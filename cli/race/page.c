@@ -40,6 +40,7 @@ static void add_race(doc *doc, const race_pair *pair) {
     matrix->col_labels = columns;
     matrix->row_axis = doc_text(doc, "时间", "time");
     matrix->high = (double)pair->length;
+    matrix->decimals = 0;
     doc_summary(doc, "循环用 %.3g 毫秒，一个词一个词地完成（画得均匀）；注意力用 %.3g 毫秒，所有词同时完成。",
                 "The recurrence takes %.3g ms and has its words one by one (drawn evenly); attention takes %.3g ms and has all "
                 "at once.",
