@@ -98,6 +98,8 @@ static void add_chain(const race_results *results, race_language language, clatt
         "The recurrence takes %lld steps, each of which waits for the last: %lld words took %.3g ms, %s us a step; attention "
         "waits for "
         "%lld, and took %.3g ms."};
+    static const char *const noisy[] = {"（噪声 %.0f %%：机器上还有别的工作。）",
+                                        " (Noise %.0f %%: the machine had other work.)"};
     const race_pair *pair = &results->units[results->unit_count - 1];
     const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
     char step_us[24];
@@ -105,6 +107,7 @@ static void add_chain(const race_results *results, race_language language, clatt
     snprintf(step_us, sizeof step_us, us >= 100 ? "%.0f" : "%.3g", us); /* never an exponent */
     clattn__text_add(text, formats[language], (long long)r->chain, (long long)pair->length, r->ms, step_us, (long long)a->chain,
                      a->ms);
+    if (noise_of(pair) > TOO_NOISY) clattn__text_add(text, noisy[language], 100 * noise_of(pair));
 }
 
 /* How much faster on all units than on one. */
