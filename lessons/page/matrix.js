@@ -147,6 +147,8 @@ class MatrixFigure {
         return step + 1 + (growth === "row" ? row : row * cols * (averaged?.[1] ?? 1) + col);
     }
 
+    wholeAt() { return this.revealedAt(this.matrix.rows - 1, this.matrix.cols - 1); }
+
     show(step) {
         this.step = step;
         if (this.cells) this.paint();
