@@ -147,6 +147,8 @@ class MatrixFigure {
         return step + 1 + (growth === "row" ? row : row * cols * (averaged?.[1] ?? 1) + col);
     }
 
+    wholeAt() { return this.revealedAt(this.matrix.rows - 1, this.matrix.cols - 1); }
+
     show(step) {
         this.step = step;
         if (this.cells) this.paint();
@@ -174,7 +176,7 @@ class MatrixFigure {
             active?.[0] === i && active?.[1] === j ? "active" : "", tops[i] === j && known(i, j) ? "top" : ""].join(" "));
         this.cells.select("rect").attr("fill", ({ i, j }) =>
             known(i, j) && !isMasked(matrix, i, j) ? this.colour(matrix.values[i][j]) ?? "url(#hatch)" : "url(#hatch)");
-        this.cells.select("text").text(({ i, j }) => !known(i, j) ? "" : isMasked(matrix, i, j) ? "·"
+        this.cells.select("text").text(({ i, j }) => !known(i, j) ? "" : isMasked(matrix, i, j) ? "•"
             : shown(matrix.values[i][j], matrix.decimals))
             .style("fill", ({ i, j }) => {
                 const colour = isMasked(matrix, i, j) ? null : this.colour(matrix.values[i][j]);
@@ -194,7 +196,7 @@ class MatrixFigure {
     paintSums(known) {
         const { matrix } = this, { rows, cols } = matrix;
         const value = (i, j) => isMasked(matrix, i, j) ? 0 : matrix.values[i][j];
-        const total = list => shown(list.every(v => typeof v === "number") ? d3.sum(list) : "NaN", 2);
+        const total = list => shown(list.every(v => typeof v === "number") ? d3.sum(list) : "NaN", Math.max(2, matrix.decimals));
         this.rowSums.forEach((text, i) => text.text(known(i, cols - 1) ? total(d3.range(cols).map(j => value(i, j))) : ""));
         this.colSums.forEach((text, j) => text.text(known(rows - 1, j) ? total(d3.range(rows).map(i => value(i, j))) : ""));
     }
