@@ -30,7 +30,8 @@ const clattn__role_info clattn__roles[CLATTN__ROLE_COUNT] = {
 
 const clattn__row clattn__rows[] = {
 #define M(name, value) {#name, value},
-#define ROW(name, role, family, source, macros) {#name, CLATTN__ROLE_##role, CLATTN__FAMILY_##family, source, {macros{NULL, 0}}},
+#define ROW(name, role, family, source, devices, macros)                                                                 \
+    {#name, CLATTN__ROLE_##role, CLATTN__FAMILY_##family, source, CLATTN__##devices, {macros{NULL, 0}}},
 #include "../kernels/rows.def"
 #undef ROW
 #undef M
@@ -56,6 +57,19 @@ static int macro_value(const clattn__macro *macros, const char *name, int missin
 }
 
 int clattn__row_macro(const clattn__row *row, const char *name, int missing) { return macro_value(row->macros, name, missing); }
+
+/* ---- build options ------------------------------------------------------------------------------------------------- */
+
+static void add_macros(clattn__text *options, const clattn__macro *macros) {
+    for (const clattn__macro *m = macros; m < macros + CLATTN__MAX_MACROS && m->name; m++)
+        clattn__text_add(options, " -D %s=%d", m->name, m->value);
+}
+
+void clattn__row_options(const clattn__row *row, const clattn__variant *variant, clattn__text *options) {
+    clattn__text_add(options, "-cl-std=CL1.2 -cl-mad-enable");
+    add_macros(options, row->macros);
+    add_macros(options, variant->macros);
+}
 
 /* ---- variants ------------------------------------------------------------------------------------------------------ */
 
@@ -120,9 +134,8 @@ i64 clattn__row_groups(const clattn__row *row, const clattn__params *params) {
 
 /* ---- choice ------------------------------------------------------------------------------------------------------- */
 
-/* NULL when the row can serve, else why not. */
-static const char *row_obstacle(const clattn__row *row, const clattn__device *device, const clattn__variant *variant,
-                                const clattn__params *params) {
+const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *device, const clattn__variant *variant,
+                                 const clattn__params *params) {
     switch (row->family) {
     case CLATTN__FAMILY_CPU:
         if (!device->has_cpu_family) return "this device does not run CPU kernels";
@@ -130,6 +143,7 @@ static const char *row_obstacle(const clattn__row *row, const clattn__device *de
         break;
     case CLATTN__FAMILY_GPU:
         if (!device->has_gpu_family) return "this device does not run work-group kernels";
+        if (device->gpu && !(row->devices & (device->gpu | CLATTN__ITEMS))) return "made for other GPUs";
         break;
     case CLATTN__FAMILY_CLBLAST:
         if (!device->has_clblast) return "CLBlast was not asked for";
@@ -205,7 +219,7 @@ const clattn__row *clattn__choose_row(clattn_context *context, clattn__role role
     pthread_mutex_lock(&context->lock);
     for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count && !chosen; row++) {
         if (row->role != role) continue;
-        const char *obstacle = fits ? row_obstacle(row, &context->device, &variant, params) : "it is built for no such size, or type of elements";
+        const char *obstacle = fits ? clattn__row_obstacle(row, &context->device, &variant, params) : "it is built for no such size, or type of elements";
         if (!obstacle && is_banned(context, row, &variant)) obstacle = "failed on this device";
         if (!obstacle)
             chosen = row;
