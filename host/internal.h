@@ -77,8 +77,9 @@ typedef enum clattn__devices {
     CLATTN__NVIDIA = 1 << 1,
     CLATTN__AMD = 1 << 2,
     CLATTN__INTEL = 1 << 3,
-    CLATTN__GPUS = CLATTN__NVIDIA | CLATTN__AMD | CLATTN__INTEL,
-    CLATTN__ITEMS = 1 << 4,
+    CLATTN__NVIDIA_AMD = CLATTN__NVIDIA | CLATTN__AMD,
+    CLATTN__GPUS = CLATTN__NVIDIA_AMD | CLATTN__INTEL,
+    CLATTN__SMALL = 1 << 4,
 } clattn__devices;
 
 typedef struct clattn__macro {
@@ -330,8 +331,8 @@ static inline bool clattn__same_place(const clattn__operand *a, const clattn__op
 clattn__operand clattn__plan_operand(const clattn_plan *, clattn_tensor_id);
 /* A packed operand in newly reserved workspace. */
 clattn_status clattn__plan_scratch(clattn_plan *, clattn_tensor packed, clattn__operand *);
-/* The row that serves a role on the context's device: the first in the table that fits the device and is not banned, or NULL
- * (then *why, if given, says for each row why not). */
+/* The row that serves a role on the context's device: the first in the table that fits the device, is meant for it and is not
+ * banned, else the first that fits, or NULL. *why, if given, says of each row before it why not. */
 const clattn__row *clattn__choose_row(clattn_context *, clattn__role, const clattn__params *, clattn__text *why);
 /* Leave a row out in this context: in one variant, or in all (NULL). False when there is no memory. */
 bool clattn__row_ban(clattn_context *, const clattn__row *, const clattn__variant *);

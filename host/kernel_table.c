@@ -143,7 +143,6 @@ const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *d
         break;
     case CLATTN__FAMILY_GPU:
         if (!device->has_gpu_family) return "this device does not run work-group kernels";
-        if (device->gpu && !(row->devices & (device->gpu | CLATTN__ITEMS))) return "made for other GPUs";
         break;
     case CLATTN__FAMILY_CLBLAST:
         if (!device->has_clblast) return "CLBlast was not asked for";
@@ -159,6 +158,7 @@ const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *d
         const attention_params *a = &params->attention;
         const int limit = clattn__row_macro(row, "HEAD_DIM_LIMIT", INT_MAX);
         if (a->head_dim > limit || a->value_dim > limit) return "head_dim or value_dim is past its limit";
+        if (a->modified && clattn__row_macro(row, "UNMODIFIED", 0)) return "made for scores that no option modifies";
     }
     if (row->role == CLATTN__ROLE_ATTENTION_SPLIT && params->attention.heads_kv) {
         const attention_params *a = &params->attention;
@@ -213,7 +213,8 @@ void clattn__row_bans_lift(clattn_context *context) {
 
 const clattn__row *clattn__choose_row(clattn_context *context, clattn__role role, const clattn__params *params,
                                       clattn__text *why) {
-    const clattn__row *chosen = NULL;
+    const clattn__devices gpu = context->device.gpu;
+    const clattn__row *chosen = NULL, *spare = NULL;
     clattn__variant variant;
     const bool fits = clattn__role_variant(role, params, &variant);
     pthread_mutex_lock(&context->lock);
@@ -221,11 +222,16 @@ const clattn__row *clattn__choose_row(clattn_context *context, clattn__role role
         if (row->role != role) continue;
         const char *obstacle = fits ? clattn__row_obstacle(row, &context->device, &variant, params) : "it is built for no such size, or type of elements";
         if (!obstacle && is_banned(context, row, &variant)) obstacle = "failed on this device";
+        if (!obstacle && gpu && !(row->devices & gpu)) {
+            if (!spare) spare = row;
+            obstacle = "meant for other devices";
+        }
         if (!obstacle)
             chosen = row;
         else if (why)
             clattn__text_add(why, "  not %s: %s\n", row->name, obstacle);
     }
     pthread_mutex_unlock(&context->lock);
-    return chosen;
+    if (!chosen && spare && why) clattn__text_add(why, "  but %s after all: no other is left\n", spare->name);
+    return chosen ? chosen : spare;
 }

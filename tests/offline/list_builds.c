@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A build is what the host would give a driver: the embedded source, written to FOLDER, and the options that clattn__row_options
- * makes of a row and of the variant that serves some parameters. One line each on stdout, fields separated by tabs:
+ * A build is what the host would give a driver: the embedded source, written to FOLDER, and the options that
+ * clattn__row_options makes of a row and of the variant that serves some parameters. One line each on stdout, fields separated
+ * by tabs:
  *
  *   row  family  devices  entry  source  WORK_GROUP  set  options
  *
@@ -135,7 +136,8 @@ static void print_devices(clattn__devices devices) {
         clattn__devices device;
         const char *name;
     } names[] = {
-        {CLATTN__CPUS, "cpu"}, {CLATTN__NVIDIA, "nvidia"}, {CLATTN__AMD, "amd"}, {CLATTN__INTEL, "intel"}, {CLATTN__ITEMS, "items"},
+        {CLATTN__CPUS, "cpu"},    {CLATTN__NVIDIA, "nvidia"}, {CLATTN__AMD, "amd"},
+        {CLATTN__INTEL, "intel"}, {CLATTN__SMALL, "small"},
     };
     const char *separator = "";
     for (size_t n = 0; n < sizeof names / sizeof *names; n++)
@@ -154,8 +156,8 @@ static bool print_build(const clattn__row *row, const combination *c, const char
     if (good) {
         printf("%s\t%s\t", row->name, families[row->family]);
         print_devices(row->devices);
-        printf("\t%s\t%s\t%d\t%s\t%s\n", clattn__roles[row->role].entry, row->source, clattn__row_macro(row, "WORK_GROUP", 1), set,
-               options.data);
+        printf("\t%s\t%s\t%d\t%s\t%s\n", clattn__roles[row->role].entry, row->source, clattn__row_macro(row, "WORK_GROUP", 1),
+               set, options.data);
     }
     clattn__text_free(&options);
     return good;

@@ -8,7 +8,10 @@ import os
 # Percent of the instructions of an f32 row's main loop that must be multiply-adds.
 GATE = 75.0
 # Rows that stay below it: their own floors, a little under what they have today, so that they do not get worse unseen.
-FLOORS = {}
+FLOORS = {
+    # Heads past 256 take so many registers for values that two rows an item are left for scores; with four of them it spills.
+    ("attention_32x64", "scores"): 61.0,
+}
 
 TITLES = ("target", "row", "build", "registers", "spills", "local bytes", "occupancy %", "verdict")
 SPEED_TITLES = ("row", "loop", "instructions", "multiply-adds %", "floor %", "with moves of tiles %", "loads per multiply-add",

@@ -17,6 +17,7 @@ import struct
 import sass
 import tools
 
+KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "kernels")
 # sm: registers, registers given at a time to a warp, warps, groups, bytes of shared memory, each per multiprocessor.
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 NVIDIA = {
@@ -67,12 +68,14 @@ class Lint:
     family = "lint"
 
     def __init__(self, folder):
-        flags = ["-target", "spir64", "-Xclang", "-cl-ext=-all", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
-        self.command = tools.clang_command(tools.clang_for(flags[:4], folder), flags)
+        flags = ["-target", "spir64", "-Xclang", "-cl-ext=-all"]
+        self.command = tools.clang_command(tools.clang_for(flags, folder), flags)
+        self.command += ["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-I", KERNELS]
         self.names, self.skipped = ["OpenCL C 1.2"], []
 
-    def compile(self, build, source, _folder):
-        process = tools.run(self.command + build.options.split() + [source])
+    def compile(self, build, _source, _folder):
+        # The files as they are written: in one whose #includes are resolved, a header's unused functions would be the file's.
+        process = tools.run(self.command + build.options.split() + [os.path.join(KERNELS, build.source)])
         facts = {"registers": None, "spills": 0, "local": 0, "occupancy": None}
         if process.returncode or process.stdout.strip():
             facts = {"error": tools.first_line(process.stdout)}
@@ -202,7 +205,7 @@ class Intel:
         spills = sum(tokens[token][1] for token in (SCRATCH, SCRATCH_SLOT_1) if token in tokens)
         if PRIVATE_SURFACE in tokens:
             spills += tokens[PRIVATE_SURFACE][3]
-        return {"registers": None, "spills": spills, "local": tokens[LOCAL_SURFACE][1] if LOCAL_SURFACE in tokens else 0,
+        return {"registers": None, "simd": tokens[ENVIRONMENT][3], "spills": spills, "local": tokens[LOCAL_SURFACE][1] if LOCAL_SURFACE in tokens else 0,
                 "occupancy": None}
 
 

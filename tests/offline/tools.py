@@ -67,7 +67,7 @@ def clang_for(flags, folder):
         file.write(PROBE)
     why = "needs clang 15 or 16"
     for clang in filter(None, map(shutil.which, CLANGS)):
-        process = run(clang_command(clang, flags) + ["-S", source, "-o", os.path.join(folder, "probe.s")])
+        process = run(clang_command(clang, flags) + ["-cl-std=CL1.2", "-emit-llvm", "-S", source, "-o", os.path.join(folder, "probe.ll")])
         if process.returncode == 0:
             return clang
         why = os.path.basename(clang) + ": " + re.sub(r"^\S*error: ", "", first_line(process.stdout))
