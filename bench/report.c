@@ -9,6 +9,7 @@
 #include "files.h"
 #include "pin.h"
 #include "table.h"
+#include "third_party/d3.h"
 
 /* Scripts run only with this: whatever else came into the page does not. */
 typedef struct nonce {
@@ -86,7 +87,7 @@ static void print_data(FILE *file, const bench_records *records) {
 static void print_part(FILE *file, const bench_session *session, const char *name, size_t length, const char *nonce_text) {
     const struct {
         const char *name, *text;
-    } files[] = {{"CSS", bench_file_report_css}, {"D3", bench_file_d3_min_js}, {"SCRIPT", bench_file_report_js}};
+    } files[] = {{"CSS", bench_file_report_css}, {"D3", d3_file_d3_min_js}, {"SCRIPT", bench_file_report_js}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (strlen(files[i].name) == length && strncmp(files[i].name, name, length) == 0) fputs(files[i].text, file);
     if (length == 5 && strncmp(name, "NONCE", 5) == 0) fputs(nonce_text, file);

@@ -9,6 +9,7 @@
 #include "bench/bench.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "lessons/lessons.h"
 
 static int help_main(int argc, char **argv);
 
@@ -25,6 +26,7 @@ static const struct {
     {"lstm", lstm_main, "the LSTM on NumPy files"},
     {"devices", devices_main, "every device that can compute, and which one is picked"},
     {"bench", clattn_bench_main, "attention beside the recurrence, measured here"},
+    {"lesson", clattn_lesson_main, "the course: from the recurrence to attention, computed here"},
     {"help", help_main, "this list, or how a command is used"},
 };
 

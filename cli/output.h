@@ -28,7 +28,7 @@ typedef struct output_file {
     char *backup;    /* what the target was, while others are still to be renamed; NULL: nothing */
 } output_file;
 
-enum { OUTPUT_MAX_FILES = 16 };
+enum { OUTPUT_MAX_FILES = 32 };
 
 typedef struct output_set {
     output_file files[OUTPUT_MAX_FILES];

@@ -125,11 +125,17 @@ INLINE key_tile keys_load(const memory *mem, __global const stored *k, const att
     return tile;
 }
 
-/* Where element d of a packed value lies, from its element 0. Of d + n, a vector's first and a lane, it is the sum of both:
- * of ROWS and WIDTH one divides the other. */
+/* Where element d of a packed value lies, from its element 0. */
 INLINE int in_panels(int d) {
     return d / ROWS * PANEL + d % ROWS;
 }
+
+/* Elements of a vector that lie side by side in a panel: of ROWS and WIDTH one divides the other. */
+#if ROWS < WIDTH
+#define BESIDE ROWS
+#else
+#define BESIDE WIDTH
+#endif
 
 /* Beyond value_dim the last panel repeats the last element. */
 INLINE void values_load(const memory *mem, __global const stored *v, const attention_params *p, key_range keys) {
@@ -140,7 +146,7 @@ INLINE void values_load(const memory *mem, __global const stored *v, const atten
         for (int d = 0; d < vectors; d += WIDTH) {
             real lanes[WIDTH];
             vec_store(stored_vec_load(from + d), lanes);
-            UNROLL for (int n = 0; n < WIDTH; n++) to[in_panels(d) + in_panels(n)] = lanes[n];
+            UNROLL for (int n = 0; n < WIDTH; n += BESIDE) reals_copy(BESIDE, lanes + n, to + in_panels(d + n));
         }
         for (int d = vectors; d < end; d++) to[in_panels(d)] = stored_load(from + (d < dim ? d : dim - 1) * p->v.d);
     }
@@ -221,14 +227,14 @@ INLINE ivec live_lanes(const block *blk, const memory *mem, int v, int j) {
 }
 
 /* Scores of `rows` keys, and their maximum with what `top` holds. */
-INLINE void score_rows(int rows, KEY_SPACE const real *k, const key_tile *keys, const real *qt, i64 head_dim, real *s,
-                       vec top[VECTORS]) {
+INLINE void score_rows(int rows, const i64 row[ROWS], KEY_SPACE const real *k, const key_tile *keys, const real *qt,
+                       i64 head_dim, real *s, vec top[VECTORS]) {
     vec acc[ROWS][VECTORS];
     FOR_BLOCK(r, v) acc[r][v] = vec_splat(REAL(0.0));
-    multiply_keys(acc, rows, k, keys->l, keys->step, qt, LANES, head_dim);
+    multiply_keys(acc, row, k, keys->step, qt, LANES, head_dim);
     FOR_BLOCK(r, v) {
         top[v] = vec_max(top[v], acc[r][v]);
-        if (r < rows) vec_store(acc[r][v], s + r * LANES + v * WIDTH);
+        if (r < rows) vec_store_aligned(acc[r][v], s + r * LANES + v * WIDTH);
     }
 }
 
@@ -250,7 +256,7 @@ INLINE void scores_modify(const block *blk, const memory *mem, const row_options
             if (MODIFIED) score = biased(score, p, mem->addends + n, slope[v], distance[v] + (real)(at + j));
             if (blk->partial) score = vec_select(live_lanes(blk, mem, v, j), score, vec_splat(-INFINITY));
             top[v] = vec_max(top[v], score);
-            vec_store(score, mem->s + n);
+            vec_store_aligned(score, mem->s + n);
         }
     }
 }
@@ -259,8 +265,12 @@ INLINE void block_scores(block *blk, const memory *mem, const row_options *rows,
                          const attention_params *p) {
     vec top[VECTORS];
     UNROLL for (int v = 0; v < VECTORS; v++) top[v] = blk->row_max[v];
-    for (int j = 0; j < blk->keys; j += ROWS)
-        score_rows(blk->keys - j, keys->at + (at + j) * keys->l, keys, qt, p->head_dim, mem->s + j * LANES, top);
+    i64 row[ROWS];
+    rows_at(row, ROWS, keys->l);
+    for (int j = 0; j < blk->keys; j += ROWS) {
+        if (blk->keys - j < ROWS) rows_at(row, blk->keys - j, keys->l);
+        score_rows(blk->keys - j, row, keys->at + (at + j) * keys->l, keys, qt, p->head_dim, mem->s + j * LANES, top);
+    }
     if (MODIFIED || blk->partial) scores_modify(blk, mem, rows, at, p, top);
     UNROLL for (int v = 0; v < VECTORS; v++) {
         blk->shift[v] = vec_select(top[v] == vec_splat(-INFINITY), vec_splat(REAL(0.0)), top[v]);
@@ -280,7 +290,7 @@ INLINE void block_weights(block *blk, real *s) {
         UNROLL for (int v = 0; v < VECTORS; v++) {
             vec weight = weight_of(vec_load(s + v * WIDTH) - shift[v]);
             sum[v] += weight;
-            vec_store(weight, s + v * WIDTH);
+            vec_store_aligned(weight, s + v * WIDTH);
         }
     }
     UNROLL for (int v = 0; v < VECTORS; v++) blk->row_sum[v] = sum[v];
@@ -301,7 +311,9 @@ APART void value_row_masked(const block *blk, const memory *mem, const real *val
 INLINE void value_rows(int rows, const block *blk, const memory *mem, const real *values, real *ot) {
     vec acc[ROWS][VECTORS];
     FOR_BLOCK(r, v) acc[r][v] = blk->rescale[v] * vec_load(ot + ROW_AT(r, rows) * LANES + v * WIDTH);
-    multiply_packed(acc, ROWS, values, 1, ROWS, mem->s, LANES, blk->keys);
+    i64 row[ROWS];
+    rows_at(row, ROWS, 1);
+    multiply_packed(acc, row, values, ROWS, mem->s, LANES, blk->keys);
     if (blk->partial) {
         vec finite = vec_splat(REAL(0.0));
         FOR_BLOCK(r, v) finite += acc[r][v] - acc[r][v];
@@ -310,7 +322,7 @@ INLINE void value_rows(int rows, const block *blk, const memory *mem, const real
             return;
         }
     }
-    FOR_BLOCK(r, v) if (r < rows) vec_store(acc[r][v], ot + r * LANES + v * WIDTH);
+    FOR_BLOCK(r, v) if (r < rows) vec_store_aligned(acc[r][v], ot + r * LANES + v * WIDTH);
 }
 
 INLINE void block_values(const block *blk, const memory *mem, i64 at, const attention_params *p, real *ot) {
@@ -364,7 +376,7 @@ INLINE void attend(const memory *mem, const head *hd, const attention_params *p,
             rows[n * LANES + lane] = row_options_of(p, hd->mask, hd->bias, hd->b, hd->h, i, i + m->offset, hd->slope);
         }
     }
-    for (int n = 0; n < count * out_size; n += WIDTH) vec_store(vec_splat(REAL(0.0)), mem->ot + n);
+    for (int n = 0; n < count * out_size; n += WIDTH) vec_store_aligned(vec_splat(REAL(0.0)), mem->ot + n);
     const key_range live = live_for_any(p, m, first, queries);
     for (i64 start = live.first / TILE_KV * TILE_KV; start < live.end; start += TILE_KV) {
         key_tile keys;

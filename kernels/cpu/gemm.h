@@ -21,16 +21,19 @@
 /* The row that stands at place r of a block of which `rows` are left. */
 #define ROW_AT(r, rows) ((r) < (rows) ? (r) : (rows) - 1)
 
+/* Where the rows of a block begin of which `rows` are left. Worked out apart from the micro-kernel, so that it is done once for
+ * all blocks that are full: it takes as long as a few steps of depth. */
+#define DEFINE_ROWS_AT(name, ROWS)                                                                                         \
+    INLINE void name(i64 row[ROWS], int rows, i64 a_row) {                                                              \
+        UNROLL for (int r = 0; r < ROWS; r++) row[r] = ROW_AT(r, rows) * a_row;                                            \
+    }
+
 /* The micro-kernel `name` for a register block and the address spaces of its A and B. */
 #define DEFINE_MULTIPLY(name, ROWS, VECTORS, A_SPACE, B_SPACE)                                                             \
-    INLINE void name(vec acc[ROWS][VECTORS], int rows, A_SPACE const real *a, i64 a_row, i64 a_step,                       \
+    INLINE void name(vec acc[ROWS][VECTORS], const i64 row[ROWS], A_SPACE const real *a, i64 a_step,                       \
                      B_SPACE const real *b, i64 b_step, i64 depth) {                                                       \
-        i64 row[ROWS];                                                                                                     \
         vec sum[ROWS][VECTORS];                                                                                            \
-        UNROLL for (int r = 0; r < ROWS; r++) {                                                                            \
-            row[r] = ROW_AT(r, rows) * a_row;                                                                              \
-            UNROLL for (int v = 0; v < VECTORS; v++) sum[r][v] = acc[r][v];                                                \
-        }                                                                                                                  \
+        UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < VECTORS; v++) sum[r][v] = acc[r][v];              \
         for (i64 k = 0; k < depth; k++, a += a_step, b += b_step) {                                                        \
             vec lanes[VECTORS];                                                                                            \
             UNROLL for (int v = 0; v < VECTORS; v++) lanes[v] = vec_load(b + v * WIDTH);                                   \
@@ -45,6 +48,7 @@
 #if defined(ROWS) && defined(VECTORS)
 #define LANES (VECTORS * WIDTH)
 #define FOR_BLOCK(r, v) UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < VECTORS; v++)
+DEFINE_ROWS_AT(rows_at, ROWS)
 DEFINE_MULTIPLY(multiply, ROWS, VECTORS, __global, __private)
 DEFINE_MULTIPLY(multiply_packed, ROWS, VECTORS, __private, __private)
 #endif

@@ -29,6 +29,7 @@
 #error "GATES * LANES must be a multiple of PASS * VECTOR_WIDTH"
 #endif
 
+DEFINE_ROWS_AT(members_at, TILE_B)
 DEFINE_MULTIPLY(multiply_member, 1, VECTORS, __global, __global)
 DEFINE_MULTIPLY(multiply_members, TILE_B, PASS, __global, __global)
 
@@ -41,14 +42,16 @@ typedef struct cell_buffers {
 /* acc[member][vector] += W_h h for `rows` members, h's rows and elements at the strides given. */
 INLINE void multiply_h(vec acc[TILE_B][VECTORS], int rows, __global const float *h, strides stride, __global const float *packed,
                        i64 hidden) {
+    i64 member[TILE_B];
+    members_at(member, rows, stride.b);
     if (rows == 1) {
-        multiply_member(acc, 1, h, stride.b, stride.d, packed, VECTORS * VECTOR_WIDTH, hidden);
+        multiply_member(acc, member, h, stride.d, packed, VECTORS * VECTOR_WIDTH, hidden);
         return;
     }
     UNROLL for (int first = 0; first < VECTORS; first += PASS) {
         vec part[TILE_B][PASS];
         UNROLL for (int r = 0; r < TILE_B; r++) UNROLL for (int v = 0; v < PASS; v++) part[r][v] = acc[r][first + v];
-        multiply_members(part, rows, h, stride.b, stride.d, packed + first * VECTOR_WIDTH, VECTORS * VECTOR_WIDTH, hidden);
+        multiply_members(part, member, h, stride.d, packed + first * VECTOR_WIDTH, VECTORS * VECTOR_WIDTH, hidden);
         UNROLL for (int r = 0; r < TILE_B; r++) UNROLL for (int v = 0; v < PASS; v++) acc[r][first + v] = part[r][v];
     }
 }

@@ -18,7 +18,7 @@
 #endif
 
 INLINE void tile_clear(real *c, int rows) {
-    for (int n = 0; n < rows * LANES; n += WIDTH) vec_store(vec_splat(REAL(0.0)), c + n);
+    for (int n = 0; n < rows * LANES; n += WIDTH) vec_store_aligned(vec_splat(REAL(0.0)), c + n);
 }
 
 /* C += A panel for `rows` rows, ROWS at most. */
@@ -27,9 +27,11 @@ INLINE void tile_clear(real *c, int rows) {
         vec acc[ROWS][VECTORS];                                                                                            \
         UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < VECTORS; v++)                                     \
             acc[r][v] = vec_load(c + ROW_AT(r, rows) * LANES + v * WIDTH);                                                 \
-        multiply(acc, rows, a, a_row, a_step, panel, LANES, depth);                                                        \
+        i64 row[ROWS];                                                                                                     \
+        rows_at(row, rows, a_row);                                                                                         \
+        multiply(acc, row, a, a_step, panel, LANES, depth);                                                                \
         UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < VECTORS; v++)                                     \
-            if (r < rows) vec_store(acc[r][v], c + r * LANES + v * WIDTH);                                                 \
+            if (r < rows) vec_store_aligned(acc[r][v], c + r * LANES + v * WIDTH);                                         \
     }
 
 DEFINE_TILE_MULTIPLY(tile_multiply_rows, multiply, VECTORS)
@@ -52,7 +54,7 @@ INLINE void panel_pack(real *panel, __global const real *b, i64 b_step, i64 b_la
     if (b_lane == 1) {
         for (int k = 0; k < depth; k++, b += b_step, panel += LANES) {
             UNROLL for (int v = 0; v < VECTORS; v++)
-                vec_store(row_load(b + v * WIDTH, 1, lanes - v * WIDTH, REAL(0.0)), panel + v * WIDTH);
+                vec_store_aligned(row_load(b + v * WIDTH, 1, lanes - v * WIDTH, REAL(0.0)), panel + v * WIDTH);
         }
         return;
     }

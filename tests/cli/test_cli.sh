@@ -91,7 +91,7 @@ good help
 good --help
 good --version
 grep -qE '^clattn [0-9]+\.[0-9]+\.[0-9]+$' stdout || failed "--version prints $(cat stdout)"
-for command in attend merge mha project rnn lstm devices bench; do
+for command in attend merge mha project rnn lstm devices bench lesson; do
     good help $command
     prints "usage: clattn $command"
     [ "$(awk 'length > 80' stdout | wc -l)" -eq 0 ] || failed "help $command is wider than 80 columns"

@@ -77,7 +77,8 @@ def check_target(arguments):
     with tempfile.TemporaryDirectory(dir=folder) as work:
         builds = list_builds(arguments.list_builds, arguments.set, work)
         if arguments.target != "lint":
-            builds = [build for build in builds if build.family == "gpu"]
+            builds = [build for build in builds if build.family == "gpu" and (
+                arguments.target in build.devices or build.set == "plain")] # elsewhere it need only compile
         results = compile_all(target, builds, work, work, arguments.jobs)
     records, failed = [], 0
     for build, by_name in results:

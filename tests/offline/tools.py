@@ -65,13 +65,13 @@ def clang_for(flags, folder):
     source = os.path.join(folder, "probe.cl")
     with open(source, "w", encoding="utf-8") as file:
         file.write(PROBE)
-    why = "needs clang 15 or 16"
+    why = None # the first one's
     for clang in filter(None, map(shutil.which, CLANGS)):
         process = run(clang_command(clang, flags) + ["-cl-std=CL1.2", "-emit-llvm", "-S", source, "-o", os.path.join(folder, "probe.ll")])
         if process.returncode == 0:
             return clang
-        why = os.path.basename(clang) + ": " + re.sub(r"^\S*error: ", "", first_line(process.stdout))
-    raise Missing(why)
+        why = why or os.path.basename(clang) + ": " + first_line(process.stdout)
+    raise Missing(why or "needs clang")
 
 
 def clang_command(clang, flags):

@@ -1,0 +1,185 @@
+/* The LSTM remembers: a conveyor belt beside the memory, and three gates.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <math.h>
+#include <string.h>
+
+#include "courses.h"
+#include "pairs.h"
+
+enum { GATES = 4, BELT_STEPS = 24, MODELS = 3 };
+
+/* The experiment's row blocks are forget, input, output, new; the library's input, output, forget, new. */
+static mat library_order(lesson *lesson, mat w) {
+    static const int from[GATES] = {1, 2, 0, 3};
+    const int64_t block = w.rows / GATES * w.cols;
+    mat ordered = mat_new(&lesson->arena, w.rows, w.cols);
+    for (int g = 0; g < GATES; g++) memcpy(ordered.at + g * block, w.at + from[g] * block, (size_t)block * sizeof *w.at);
+    return ordered;
+}
+
+typedef struct model {
+    lesson_recurrence recurrence;
+    const char *name, *key;
+    doc_role role;
+    double cosines[CLI_MAX_INTEGERS];
+} model;
+
+static void make_models(lesson *lesson, const pairs_setting *setting, numpy_random *random, double open_bias,
+                        model models[MODELS]) {
+    doc *doc = &lesson->doc;
+    arena *arena = &lesson->arena;
+    const int64_t dim = setting->dim;
+    const double biases[MODELS] = {0, 1, open_bias};
+    const mat w_in = mat_randn(arena, random, dim, dim, pairs_factor(0.6, dim)),
+              w_h = mat_randn(arena, random, dim, dim, pairs_factor(0.6, dim));
+    const mat w_z = library_order(lesson, mat_randn(arena, random, GATES * dim, 2 * dim, pairs_factor(0.3, dim)));
+    models[0] =
+        (model){.recurrence = {.cell = CLATTN_CELL_RNN, .w_in = w_in, .w_h = w_h}, .key = "rnn", .role = DOC_ROLE_RECURRENCE};
+    models[0].name = doc_text(doc, "循环网络", "recurrence");
+    for (int m = 1; m < MODELS; m++) {
+        models[m] = (model){.recurrence = {.cell = CLATTN_CELL_LSTM, .forget_bias = biases[m]},
+                            .role = m == 1 ? DOC_ROLE_PLAIN : DOC_ROLE_LSTM};
+        models[m].recurrence.w_in = mat_block(arena, w_z, 0, GATES * dim, 0, dim);
+        models[m].recurrence.w_h = mat_block(arena, w_z, 0, GATES * dim, dim, dim);
+        models[m].name = doc_text(doc, "LSTM，遗忘门偏置 %g", "LSTM, forget bias %g", biases[m]);
+        models[m].key = arena_format(arena, "lstm_forget_bias_%g", biases[m]);
+    }
+}
+
+static void show_cosines(lesson *lesson, const pairs_setting *setting, const model models[MODELS]) {
+    doc *doc = &lesson->doc;
+    arena *arena = &lesson->arena;
+    const size_t count = setting->length_count;
+    mat cosines = mat_new(arena, MODELS, (int64_t)count);
+    const char **names = ARENA_NEW(arena, const char *, MODELS), **lengths = ARENA_NEW(arena, const char *, count);
+    double x[CLI_MAX_INTEGERS];
+    doc_plot *plot = doc_add_plot(doc, "cosines",
+                                  doc_text(doc, "读完以后有多像：越低，第一个词留得越多",
+                                           "How alike at the end: the lower, the more is left of the first word"));
+    plot->x = (doc_axis){.label = doc_text(doc, "句长（词）", "length (words)"), .logarithmic = true};
+    plot->y = (doc_axis){.label = doc_text(doc, "最终 h 的余弦", "cosine of the final h"), .low = 0, .high = 1};
+    for (size_t i = 0; i < count; i++) {
+        x[i] = (double)setting->lengths[i];
+        lengths[i] = arena_format(arena, "L=%lld", (long long)setting->lengths[i]);
+    }
+    for (int m = 0; m < MODELS; m++) {
+        names[m] = models[m].name;
+        for (size_t i = 0; i < count; i++) cosines.at[(size_t)m * count + i] = (float)models[m].cosines[i];
+        doc_add_series(doc, plot, models[m].name, models[m].role, count, x, models[m].cosines);
+    }
+    doc_summary(doc, "句长 %lld：循环网络 %+.3f，%s %+.3f。", "At length %lld: the recurrence %+.3f, the %s %+.3f.",
+                (long long)setting->lengths[count - 1], models[0].cosines[count - 1], models[2].name,
+                models[2].cosines[count - 1]);
+    doc_matrix *table = lesson_show(lesson, "cells",
+                                    doc_text(doc, "每一格是 %lld 对句子的平均余弦",
+                                             "Each cell is the mean cosine of %lld pairs", (long long)setting->pairs),
+                                    "cos", DOC_ROLE_PLAIN, cosines, names, lengths);
+    table->decimals = 3;
+    lesson_scale(table, 0, 1);
+}
+
+/* How far A and B are apart after each word, as a part of how far they were after the first: in h of the recurrence, in the
+ * cell of the LSTMs. */
+static void measure_belt(lesson *lesson, const model *model, mat x, double parts[BELT_STEPS]) {
+    lesson_recurrence r = model->recurrence;
+    const int64_t dim = x.cols;
+    r.batch = 2;
+    for (int t = 0; t < BELT_STEPS; t++) {
+        mat head = mat_new(&lesson->arena, 2 * (t + 1), dim);
+        for (int s = 0; s < 2; s++)
+            memcpy(head.at + s * (t + 1) * dim, x.at + s * BELT_STEPS * dim, (size_t)((t + 1) * dim) * sizeof *x.at);
+        r.x = head;
+        mat memory = r.cell == CLATTN_CELL_LSTM ? lesson_last_cell(lesson, &r) : lesson_recur(lesson, &r);
+        const float *a = memory.at + (r.cell == CLATTN_CELL_LSTM ? 0 : t) * dim;
+        const float *b = memory.at + (r.cell == CLATTN_CELL_LSTM ? 1 : 2 * t + 1) * dim;
+        parts[t] = pairs_distance(a, b, dim);
+        if (t > 0) parts[t] /= parts[0];
+    }
+    parts[0] = 1;
+}
+
+static void show_belt(lesson *lesson, const pairs_setting *setting, numpy_random *random, const model models[MODELS]) {
+    doc *doc = &lesson->doc;
+    const mat x = pairs_draw(lesson, random, 1, BELT_STEPS, setting->dim);
+    double steps[BELT_STEPS], parts[MODELS][BELT_STEPS];
+    doc_step(doc, "沿着传送带走：第一个词留下的差别，还剩几成？超过 1 是差别在长大：门也读 h，而 h 已经不同。",
+             "Along the belt: how much is left of the difference that the first word made? Above 1 it has grown, for the gates "
+             "read h, "
+             "which differs, too.");
+    doc_plot *plot = doc_add_plot(doc, "belt", doc_text(doc, "第一个词在记忆里的份额", "The first word's part in memory"));
+    plot->x = (doc_axis){.label = doc_text(doc, "读过的词", "words read")};
+    plot->y = (doc_axis){.label = doc_text(doc, "|A - B|，第 1 个词之后为 1", "|A - B|, 1 after word 1")};
+    for (int t = 0; t < BELT_STEPS; t++) steps[t] = t + 1;
+    for (int m = 0; m < MODELS; m++) {
+        measure_belt(lesson, &models[m], x, parts[m]);
+        doc_add_series(doc, plot,
+                       m == 0 ? doc_text(doc, "循环网络的 h", "h of the recurrence")
+                              : doc_text(doc, "%s 的传送带 c", "the belt c of the %s", models[m].name),
+                       models[m].role, BELT_STEPS, steps, parts[m]);
+        figures_array(&lesson->figures, arena_format(&lesson->arena, "lstm_memory/belt/%s", models[m].key), BELT_STEPS,
+                      parts[m]);
+    }
+    doc_summary(doc, "%d 个词之后：循环网络剩 %.3f，%s 剩 %.3f。",
+                "After %1$d words: %2$.3f left in the recurrence, %4$.3f in the %3$s.", BELT_STEPS, parts[0][BELT_STEPS - 1],
+                models[2].name, parts[2][BELT_STEPS - 1]);
+}
+
+void lesson_lstm_memory(lesson *lesson) {
+    doc *doc = &lesson->doc;
+    const double open_bias = lesson->parameters.forget_bias.given ? lesson->parameters.forget_bias.value : 6;
+    const pairs_setting setting = pairs_take_setting(lesson);
+    model models[MODELS];
+    numpy_random random;
+    numpy_seed(&random, setting.seed);
+    make_models(lesson, &setting, &random, open_bias, models);
+    for (int m = 0; m < MODELS; m++) {
+        pairs_measure(lesson, &setting, &random, models[m].recurrence, models[m].cosines);
+        for (size_t i = 0; i < setting.length_count; i++)
+            figures_at(&lesson->figures, arena_format(&lesson->arena, "lstm_memory/%s", models[m].key), setting.lengths[i],
+                       models[m].cosines[i]);
+    }
+    doc_say(doc,
+            "LSTM 在记忆 h 旁边装了一条传送带 "
+            "c。东西放上去就一直往前走，不用每步重写。三道门管它：遗忘门决定旧货留几成，输入门决定新词放几成，输出门决定交给 h "
+            "几成。",
+            "The LSTM has a conveyor belt, c, beside its memory h. What lies on it travels on and is not rewritten at every "
+            "step. Three "
+            "gates tend it: forget says how much of the old stays, input how much of the new word goes on, output how much is "
+            "shown to h.");
+    doc_formula(doc, "c(t) = f ⊙ c(t-1) + i ⊙ tanh(…)        h(t) = o ⊙ tanh(c(t))");
+    doc_say(doc, "遗忘门 f = sigmoid(… + b)。偏置 b = %g 时，光凭偏置就留下 %.4f。",
+            "The forget gate is f = sigmoid(... + b). With b = %g the bias alone keeps %.4f.", open_bias,
+            1 / (1 + exp(-open_bias)));
+    const double last = models[MODELS - 1].cosines[setting.length_count - 1];
+    doc_ask(doc,
+            doc_text(doc, "遗忘门偏置 %g，%lld 个词之后第一个词还在吗？",
+                     "With a forget bias of %g, is the first word still there after %lld words?", open_bias,
+                     (long long)setting.lengths[setting.length_count - 1]),
+            last < 0.95
+                ? doc_text(doc,
+                           "在：余弦 %.3f，1 才是冲光。所以 LSTM "
+                           "不是输在记性上：它还是一个词等一个词，而且整句话仍要挤过一个定长的向量。",
+                           "It is: the cosine is %.3f, and only 1 would be the same. So memory is not where the LSTM loses: it "
+                           "still waits word by "
+                           "word, and a sentence still has to pass through one vector of fixed size.",
+                           last)
+                : doc_text(doc, "几乎不在了：余弦 %.3f。用 --forget-bias 把门开大些，再看。",
+                           "Hardly: the cosine is %.3f. Open the gate wider with --forget-bias, and look again.", last));
+    doc_step(doc, "同一个实验，三种网络：句子只差第一个词。",
+             "The same experiment on three networks: sentences that differ in the first word.");
+    pairs_put_setting(lesson, "lstm_memory", &setting);
+    figures_text(
+        &lesson->figures, "lstm_memory/order",
+        arena_format(&lesson->arena, "rnn, lstm forget bias 1, lstm forget bias %g, one generator throughout", open_bias));
+    show_cosines(lesson, &setting, models);
+    show_belt(lesson, &setting, &random, models);
+    doc_correct(doc,
+                doc_text(doc, "Transformer 取代 LSTM，是因为 LSTM 记不住。",
+                         "The Transformer replaced the LSTM because the LSTM forgets."),
+                doc_text(doc, "门开着它就记得住。它输在必须排队：第 t 步要等第 t-1 步，加多少核心都没用。",
+                         "With its gate open it remembers. What it cannot do is stop queueing: step t waits for step t-1, "
+                         "however many cores "
+                         "there are."));
+}

@@ -1,0 +1,116 @@
+/* What a query may not see: the triangle, padding, and two ways to hide.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <math.h>
+
+#include "courses.h"
+#include "sentence.h"
+
+static void name_axes(const doc *doc, doc_matrix *matrix) {
+    matrix->row_axis = doc_text(doc, "谁在看", "who looks");
+    matrix->col_axis = doc_text(doc, "看谁", "at whom");
+}
+
+static void show_causal(lesson *lesson, const sentence *s) {
+    doc *doc = &lesson->doc;
+    const char *const *words = s->words.at;
+    lesson_attention open = {.q = s->q, .k = s->k, .v = s->v},
+                     causal = {.q = s->q, .k = s->k, .v = s->v, .causal = true, .form = CLATTN_SCORES_BIAS};
+    lesson_attend(lesson, &open);
+    lesson_attend(lesson, &causal);
+    doc_step(doc, "softmax 之前：后面的词的打分换成 −∞（图中的点）。",
+             "Before softmax: scores of later words become −∞ (the dots).");
+    doc_matrix *before = lesson_show(lesson, "open", doc_text(doc, "没有掩码的打分", "Scores without a mask"), "S",
+                                     DOC_ROLE_SCORES, open.scores, words, words);
+    name_axes(doc, before);
+    doc_matrix *scores = lesson_show(lesson, "scores", doc_text(doc, "因果掩码后的打分", "Scores under the causal mask"), "S",
+                                     DOC_ROLE_SCORES, causal.scores, words, words);
+    lesson_scale(scores, before->low, before->high);
+    lesson_mask_causal(lesson, scores);
+    name_axes(doc, scores);
+    doc_step(doc, "softmax 之后：看不见的词权重是 0，看得见的分掉全部。",
+             "After softmax: what is hidden weighs 0, and what is seen shares all.");
+    doc_matrix *weights = lesson_show(lesson, "weights", doc_text(doc, "因果权重", "Causal weights"), "A", DOC_ROLE_WEIGHTS,
+                                      causal.weights, words, words);
+    lesson_derive(weights, DOC_RULE_SOFTMAX, "scores", NULL, 1);
+    lesson_scale(weights, 0, 1);
+    name_axes(doc, weights);
+    doc_grow(doc, weights, DOC_BY_ROW, NULL);
+    doc_summary(
+        doc, "第一行只有自己：1.00。越往下越分散，每一行仍然加起来是 1。",
+        "The first row has itself alone: 1.00. Further down there are more to share with, and each row still adds up to 1.");
+    figures_mat(&lesson->figures, "word_vectors/causal_weights", causal.weights);
+}
+
+/* Attention when `hidden` keys of every query are hidden by adding `value`. */
+static lesson_attention hide(lesson *lesson, const sentence *s, int64_t hidden, float value) {
+    lesson_attention a = {.q = s->q, .k = s->k, .v = s->v, .bias = mat_new(&lesson->arena, s->x.rows, s->x.rows)};
+    for (int64_t i = 0; i < s->x.rows; i++)
+        for (int64_t j = s->x.rows - hidden; j < s->x.rows; j++) a.bias.at[i * s->x.rows + j] = value;
+    lesson_attend(lesson, &a);
+    return a;
+}
+
+static void show_hiding(lesson *lesson, const sentence *s) {
+    static const struct {
+        const char *id, *name;
+        float value;
+    } ways[] = {{"finite", "-10⁹", -1e9f}, {"infinite", "-∞", -INFINITY}};
+    doc *doc = &lesson->doc;
+    arena *arena = &lesson->arena;
+    const int64_t n = s->x.rows, padding = n > 1 ? n / 3 + 1 < n ? n / 3 + 1 : n - 1 : 0;
+    mat some[2], all[2];
+    for (int w = 0; w < 2; w++) {
+        some[w] = mat_block(arena, hide(lesson, s, padding, ways[w].value).weights, 0, 1, 0, n);
+        all[w] = mat_block(arena, hide(lesson, s, n, ways[w].value).weights, 0, 1, 0, n);
+    }
+    const char *const *words = s->words.at;
+    mat rows = mat_new(arena, 4, n);
+    const char **labels = ARENA_NEW(arena, const char *, 4);
+    for (int64_t j = 0; j < n; j++) {
+        for (int w = 0; w < 2; w++) {
+            rows.at[w * n + j] = some[w].at[j];
+            rows.at[(2 + w) * n + j] = all[w].at[j];
+        }
+    }
+    for (int w = 0; w < 2; w++) {
+        labels[w] = doc_text(doc, "藏末尾 %s", "last, %s", ways[w].name);
+        labels[2 + w] = doc_text(doc, "全藏 %s", "all, %s", ways[w].name);
+    }
+    doc_step(doc, "藏一个词，加 −10⁹ 还是 −∞？先藏末尾 %lld 个词（填充），再全藏起来。",
+             "To hide a word, add −10⁹ or −∞? First hide the last %lld words (padding), then all of them.", (long long)padding);
+    doc_matrix *map = lesson_show(lesson, "hiding", doc_text(doc, "%s 的权重", "Weights of %s", words[0]), "A",
+                                  DOC_ROLE_WEIGHTS, rows, labels, words);
+    lesson_scale(map, 0, 1);
+    map->row_axis = doc_text(doc, "怎样藏", "how they are hidden");
+    map->col_axis = doc_text(doc, "看谁", "at whom");
+    doc_summary(doc,
+                "还剩看得见的词时，两种一样。全藏时，−10⁹ 淹没了打分，softmax 平分出每个 %.2f：看不见的词全被看见了；−∞ 得到 "
+                "0，输出也是 0。",
+                "While something is left to see, both do the same. With all hidden, −10⁹ drowns the scores and softmax shares "
+                "out %.2f each: all that was hidden is seen. "
+                "−∞ gives 0, and an output of 0.",
+                mat_at(all[0], 0, 0));
+    figures_array(&lesson->figures, "mask/all_hidden_finite", n, mat_doubles(arena, all[0]));
+    figures_array(&lesson->figures, "mask/all_hidden_infinite", n, mat_doubles(arena, all[1]));
+}
+
+void lesson_mask(lesson *lesson) {
+    doc *doc = &lesson->doc;
+    const sentence s = sentence_make(lesson);
+    doc_say(doc, "写下一个词时，后面的词还不存在，训练时也不许偷看。掩码就是把不许看的打分变成 −∞，让 softmax 给它 0。",
+            "When the next word is written, those after it do not exist yet, and training may not peek at them. A mask turns "
+            "the scores that must not be seen "
+            "into −∞, which softmax turns into 0.");
+    lesson_say_words(lesson, s.words, s.seed);
+    doc_formula(doc, "S(i, j) = −∞ , j > i        A = softmax(S)");
+    doc_ask(doc, doc_text(doc, "在因果掩码下，第一个词能看到谁？", "Under the causal mask, whom does the first word see?"),
+            doc_text(doc, "只有自己，所以权重是 1。", "Itself alone, so the weight is 1."));
+    show_causal(lesson, &s);
+    show_hiding(lesson, &s);
+    doc_correct(doc, doc_text(doc, "填充掩码和因果掩码是一回事。", "The padding mask and the causal mask are the same thing."),
+                doc_text(doc, "填充掩码藏的是列：每个词都看不见那几个假词。因果掩码藏的是三角：每个词看不见自己后面的。",
+                         "Padding hides columns: nobody sees those words that are none. The causal mask hides a triangle: each "
+                         "word misses what comes after it."));
+}

@@ -1,0 +1,184 @@
+/* A matrix product, cell by cell; and three of them at once: Q, K and V.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "compute.h"
+#include "courses.h"
+
+/* ---- matmul -------------------------------------------------------------------------------------------------------- */
+
+enum { SIDE = 2, SHAPES = 4 };
+
+static void show_product(lesson *lesson, mat a, mat b, mat ab) {
+    doc *doc = &lesson->doc;
+    const char *captions[SIDE * SIDE];
+    for (int i = 0; i < SIDE; i++)
+        for (int j = 0; j < SIDE; j++)
+            captions[i * SIDE + j] =
+                doc_text(doc, "(%d, %d)：%g×%g + %g×%g = %g", "(%d, %d): %g×%g + %g×%g = %g", i, j, mat_at(a, i, 0),
+                         mat_at(b, 0, j), mat_at(a, i, 1), mat_at(b, 1, j), mat_at(ab, i, j));
+    doc_matrix *shown = lesson_show(lesson, "ab", "A·B", "A·B", DOC_ROLE_OUT, ab, NULL, NULL);
+    lesson_derive(shown, DOC_RULE_PRODUCT, "a", "b", 1);
+    shown->decimals = 0;
+    doc_grow(doc, shown, DOC_BY_CELL, captions);
+    doc_summary(doc, "四个格子，每格一行配一列：%g、%g、%g、%g。", "Four cells, a row and a column for each: %g, %g, %g, %g.",
+                mat_at(ab, 0, 0), mat_at(ab, 0, 1), mat_at(ab, 1, 0), mat_at(ab, 1, 1));
+}
+
+static void show_shapes(lesson *lesson) {
+    static const int64_t shapes[SHAPES][4] = {{2, 2, 2, 2}, {5, 8, 8, 4}, {1, 2, 2, 3}, {2, 3, 2, 2}};
+    doc *doc = &lesson->doc;
+    arena *arena = &lesson->arena;
+    const char *const head[] = {"A", "B", "A·B"};
+    const char *cells[SHAPES * 3], *refusal = NULL;
+    for (int s = 0; s < SHAPES; s++) {
+        const int64_t *n = shapes[s];
+        const char *no = lesson_refusal(lesson, (mat){n[0], n[1], NULL}, (mat){n[2], n[3], NULL});
+        cells[3 * s] = arena_format(arena, "(%lld, %lld)", (long long)n[0], (long long)n[1]);
+        cells[3 * s + 1] = arena_format(arena, "(%lld, %lld)", (long long)n[2], (long long)n[3]);
+        cells[3 * s + 2] =
+            no == NULL ? arena_format(arena, "(%lld, %lld)", (long long)n[0], (long long)n[3]) : doc_text(doc, "不行", "no");
+        if (no != NULL) refusal = no;
+    }
+    doc_step(doc, "形状规则：中间两个数必须相等，结果取外面两个。",
+             "The rule of shapes: the two in the middle must be equal; what is left are the outer two.");
+    doc_formula(doc, "(m × n)·(n × p) → (m × p)");
+    doc_add_table(doc, "shapes", doc_text(doc, "哪些能乘", "Which can be multiplied"), SHAPES, 3, head, cells);
+    if (refusal != NULL)
+        doc_summary(doc, "不行的那一对，程序库这样拒绝：%s", "The library refuses the pair that does not fit: %s", refusal);
+}
+
+void lesson_matmul(lesson *lesson) {
+    static const double left[] = {1, 2, 3, 4}, right[] = {5, 6, 7, 8};
+    doc *doc = &lesson->doc;
+    const mat a = mat_of(&lesson->arena, SIDE, SIDE, left), b = mat_of(&lesson->arena, SIDE, SIDE, right);
+    const mat ab = lesson_product(lesson, a, b);
+    doc_say(doc, "投影、打分、混合，全是矩阵乘法。它只有一个动作：左边一行配右边一列，对应相乘，再加起来。",
+            "Projecting, scoring and mixing are all matrix products. There is one move in it: a row of the left with a column "
+            "of the right, "
+            "multiply in pairs, add up.");
+    doc_formula(doc, "(A·B)(i, j) = Σ_k A(i, k)·B(k, j)");
+    doc_ask(doc, doc_text(doc, "左上角那一格是多少？", "What is the cell at the top left?"),
+            doc_text(doc, "1×5 + 2×7 = %g。", "1×5 + 2×7 = %g.", mat_at(ab, 0, 0)));
+    lesson_show(lesson, "a", "A", "A", DOC_ROLE_Q, a, NULL, NULL)->decimals = 0;
+    lesson_show(lesson, "b", "B", "B", DOC_ROLE_K, b, NULL, NULL)->decimals = 0;
+    show_product(lesson, a, b, ab);
+    show_shapes(lesson);
+    figures_mat(&lesson->figures, "matmul_by_hand/A", a);
+    figures_mat(&lesson->figures, "matmul_by_hand/B", b);
+    figures_mat(&lesson->figures, "matmul_by_hand/AB", ab);
+    doc_correct(doc, doc_text(doc, "A·B 和 B·A 一样。", "A·B is the same as B·A."),
+                doc_text(doc, "不一样：B·A 的左上角是 %g。而且形状一换，可能根本乘不了。",
+                         "It is not: the top left of B·A is %g. And with other shapes there may be no product at all.",
+                         mat_at(lesson_product(lesson, b, a), 0, 0)));
+}
+
+/* ---- qkv ----------------------------------------------------------------------------------------------------------- */
+
+enum { WORDS = 5, DIM = 8, DIM_K = 4, SEED = 42, LEDGER = 7, MODELS = 4 };
+
+static const char *shape(lesson *lesson, int64_t rows, int64_t cols) {
+    return arena_format(&lesson->arena, "(%lld, %lld)", (long long)rows, (long long)cols);
+}
+
+static void show_ledger(lesson *lesson, int64_t words, int64_t dim_k) {
+    doc *doc = &lesson->doc;
+    const char *const head[] = {doc_text(doc, "矩阵", "matrix"), doc_text(doc, "形状", "shape"),
+                                doc_text(doc, "谁说了算", "who decides")};
+    const char *const table = doc_text(doc, "词表：句长和 d_in", "the words: how many, and d_in"),
+                      *const free = doc_text(doc, "设计：d_k 自由选", "design: d_k is free"),
+                      *const equal = doc_text(doc, "必须和 W_q 同宽：q·k 要配对", "as wide as W_q: q·k pairs them"),
+                      *const value = doc_text(doc, "设计：d_v，常取 d_k", "design: d_v, often d_k"),
+                      *const follows = doc_text(doc, "由乘法决定", "follows from the product");
+    const char *const cells[LEDGER * 3] = {
+        "X",   shape(lesson, words, DIM),   table,   "W_q", shape(lesson, DIM, dim_k),   free,
+        "W_k", shape(lesson, DIM, dim_k),   equal,   "W_v", shape(lesson, DIM, dim_k),   value,
+        "Q",   shape(lesson, words, dim_k), follows, "K",   shape(lesson, words, dim_k), follows,
+        "V",   shape(lesson, words, dim_k), follows,
+    };
+    doc_add_table(doc, "ledger", doc_text(doc, "维度账本", "The ledger of dimensions"), LEDGER, 3, head, cells);
+    doc_summary(doc, "词数 %lld 从头到尾不变，变的只是每个词用几个数说：%d 个变成 %lld 个。",
+                "There are %lld words throughout; what changes is how many numbers tell of each: %d become %lld.",
+                (long long)words, DIM, (long long)dim_k);
+}
+
+static void show_parameters(lesson *lesson, int64_t dim_k) {
+    static const struct {
+        const char *name;
+        int64_t d_in, d_k, heads;
+    } models[MODELS - 1] = {
+        {"GPT-2 (768)", 768, 64, 12}, {"BERT-large (1024)", 1024, 64, 16}, {"GPT-3 (12288)", 12288, 128, 96}};
+    doc *doc = &lesson->doc;
+    arena *arena = &lesson->arena;
+    const char *const head[] = {doc_text(doc, "模型", "model"), "d_in", "d_k", doc_text(doc, "头", "heads"),
+                                "3·d_in·d_k·heads"};
+    const char *cells[MODELS * 5];
+    for (int m = 0; m < MODELS; m++) {
+        const int64_t d_in = m == 0 ? DIM : models[m - 1].d_in, d_k = m == 0 ? dim_k : models[m - 1].d_k,
+                      heads = m == 0 ? 1 : models[m - 1].heads;
+        cells[5 * m] = m == 0 ? doc_text(doc, "这一课", "this lesson") : models[m - 1].name;
+        cells[5 * m + 1] = arena_format(arena, "%lld", (long long)d_in);
+        cells[5 * m + 2] = arena_format(arena, "%lld", (long long)d_k);
+        cells[5 * m + 3] = arena_format(arena, "%lld", (long long)heads);
+        cells[5 * m + 4] = arena_format(arena, "%lld", (long long)(3 * d_in * d_k * heads));
+        if (m == 0) figures_number(&lesson->figures, "qkv_projection/parameters", (double)(3 * d_in * d_k * heads));
+    }
+    doc_add_table(doc, "parameters",
+                  doc_text(doc, "一层里三个 W 有多少个可学的数", "How many numbers the three W of a layer can learn"), MODELS,
+                  5, head, cells);
+    doc_summary(doc, "不含偏置和输出投影。头数乘 d_k 常等于 d_in，于是是 3·d_in²。",
+                "Without biases and the output projection. Heads times d_k is often d_in, which makes it 3·d_in².");
+}
+
+void lesson_qkv(lesson *lesson) {
+    static const char *const own[WORDS] = {"The", "next", "day", "is", "bright"};
+    static const struct {
+        const char *id, *weight, *w, *symbol;
+        doc_role role;
+    } parts[] = {
+        {"q", "w_q", "W_q", "Q", DOC_ROLE_Q}, {"k", "w_k", "W_k", "K", DOC_ROLE_K}, {"v", "w_v", "W_v", "V", DOC_ROLE_V}};
+    doc *doc = &lesson->doc;
+    arena *arena = &lesson->arena;
+    const lesson_words words = lesson_take_words(lesson, own, WORDS);
+    const uint32_t seed = (uint32_t)lesson_integer(lesson->parameters.seed, SEED);
+    const int64_t dim_k = lesson_integer(lesson->parameters.dim, DIM_K);
+    mat w[3], out[3];
+    numpy_random random;
+    numpy_seed(&random, seed);
+    const mat x = mat_rand_rounded(arena, &random, words.count, DIM);
+    for (int i = 0; i < 3; i++) w[i] = mat_randn(arena, &random, DIM, dim_k, 0.5);
+    lesson_project(lesson, x, w[0], w[1], w[2], &out[0], &out[1], &out[2]);
+
+    doc_say(doc, "同一个 X，过三副眼镜：W_q 读出“我想找什么”，W_k 读出“我是什么”，W_v 读出“我给什么”。",
+            "One X seen through three pairs of glasses: W_q reads what a word looks for, W_k what it is, W_v what it gives.");
+    lesson_say_words(lesson, words, seed);
+    doc_formula(doc, "Q = X·W_q        K = X·W_k        V = X·W_v");
+    doc_ask(doc,
+            doc_text(doc, "X 是 (%lld, %d)，W 是 (%d, %lld)。Q 是几行几列？",
+                     "X is (%lld, %d) and W is (%d, %lld). What is the shape of Q?", (long long)words.count, DIM, DIM,
+                     (long long)dim_k),
+            doc_text(doc, "(%lld, %lld)：中间的 %d 消掉了。", "(%lld, %lld): the %d in the middle is gone.",
+                     (long long)words.count, (long long)dim_k, DIM));
+    lesson_show(lesson, "x", doc_text(doc, "词向量 X", "Word vectors X"), "X", DOC_ROLE_X, x, words.at, NULL);
+    for (int i = 0; i < 3; i++) {
+        doc_step(doc, "X·%s：每一行换一种读法。", "X·%s: each row, read anew.", parts[i].w);
+        lesson_show(lesson, parts[i].weight, doc_text(doc, "权重 %s（种子 %u）", "Weights %s (seed %u)", parts[i].w, seed),
+                    parts[i].w, parts[i].role, w[i], NULL, NULL);
+        lesson_derive(lesson_show(lesson, parts[i].id, arena_format(arena, "%s = X·%s", parts[i].symbol, parts[i].w),
+                                  parts[i].symbol, parts[i].role, out[i], words.at, NULL),
+                      DOC_RULE_PRODUCT, "x", parts[i].weight, 1);
+        figures_mat(&lesson->figures, arena_format(arena, "qkv_projection/%s", parts[i].symbol), out[i]);
+    }
+    doc_say(doc, "看 %s 这个词的三种读数：q、k、v 全不一样，虽然它们出自同一行 x。",
+            "Look at the three readings of %s: q, k and v all differ, although they come from the same row of X.", words.at[0]);
+    doc_step(doc, "记账。", "The books.");
+    show_ledger(lesson, words.count, dim_k);
+    show_parameters(lesson, dim_k);
+    figures_number(&lesson->figures, "qkv_projection/seed", seed);
+    figures_texts(&lesson->figures, "qkv_projection/words", words.count, words.at);
+    figures_mat(&lesson->figures, "qkv_projection/X", x);
+    doc_correct(doc, doc_text(doc, "有 W_q 就够了，W_k 多余。", "W_q is enough, W_k is superfluous."),
+                doc_text(doc, "共用一个矩阵，打分就对称了：甲看乙多少，乙就看甲多少。“它”要找“球”，球不必找“它”。",
+                         "With one matrix for both, scores are symmetric: a looks at b as b looks at a. It looks for ball, but "
+                         "ball need not look for it."));
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _XOPEN_SOURCE 700
+#include "measure.h"
+
+#include <math.h>
+#include <time.h>
+
+enum { BUDGET_MS = 60, LEAST_RUNS = 5, WORTH_MS = 300 };
+
+static double now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* End the lesson with the library's words, without leaving the plan behind. */
+static void require(lesson *lesson, clattn_plan *plan, clattn_status status) {
+    char text[512] = "";
+    if (status == CLATTN_OK) return;
+    clattn_context_error(lesson->context, text, sizeof text);
+    clattn_plan_destroy(plan);
+    lesson_fail(lesson, cli_exit_code(status), "%s", *text != '\0' ? text : clattn_status_text(status));
+}
+
+static measured describe(const clattn_plan *plan) {
+    clattn_plan_info info = CLATTN_PLAN_INFO_INIT;
+    clattn_plan_get_info(plan, &info);
+    return (measured){
+        .dependent_steps = info.dependent_steps,
+        .launches = info.launches,
+        .flops = info.flops,
+        .workspace_bytes = info.workspace_bytes,
+    };
+}
+
+/* Run once to warm up, then as often as the budget allows; the plan is destroyed. */
+static measured run_plan(lesson *lesson, clattn_plan *plan, const clattn_arg *args, size_t count) {
+    measured result = describe(plan);
+    require(lesson, plan, clattn_plan_run(plan, args, count));
+    const double start = now_ms();
+    result.milliseconds = INFINITY;
+    for (; result.runs < LEAST_RUNS || now_ms() - start < BUDGET_MS; result.runs++) {
+        const double before = now_ms();
+        require(lesson, plan, clattn_plan_run(plan, args, count));
+        result.milliseconds = fmin(result.milliseconds, now_ms() - before);
+    }
+    clattn_plan_destroy(plan);
+    return result;
+}
+
+/* ---- attention ----------------------------------------------------------------------------------------------------- */
+
+static clattn_plan *plan_attention(lesson *lesson, attention_size size) {
+    const clattn_tensor words = clattn_tensor_bhld(CLATTN_F32, 1, size.heads, size.len, size.head_dim);
+    clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
+    clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;
+    clattn_plan *plan = NULL;
+    desc.q = desc.k = desc.v = desc.out = words;
+    options.algorithm = size.algorithm;
+    require(lesson, NULL, clattn_plan_create_attention(lesson->context, &desc, &options, &plan));
+    return plan;
+}
+
+measured measure_attention_plan(lesson *lesson, attention_size size) {
+    clattn_plan *plan = plan_attention(lesson, size);
+    measured result = describe(plan);
+    clattn_plan_destroy(plan);
+    return result;
+}
+
+measured measure_attention(lesson *lesson, attention_size size) {
+    const int64_t rows = size.heads * size.len;
+    numpy_random random;
+    numpy_seed(&random, 1);
+    const mat q = mat_randn(&lesson->arena, &random, rows, size.head_dim, 1),
+              k = mat_randn(&lesson->arena, &random, rows, size.head_dim, 1);
+    const mat v = mat_randn(&lesson->arena, &random, rows, size.head_dim, 1),
+              out = mat_new(&lesson->arena, rows, size.head_dim);
+    const clattn_arg args[] = {
+        {CLATTN_TENSOR_Q, q.at, 0}, {CLATTN_TENSOR_K, k.at, 0}, {CLATTN_TENSOR_V, v.at, 0}, {CLATTN_TENSOR_OUT, out.at, 0}};
+    return run_plan(lesson, plan_attention(lesson, size), args, sizeof args / sizeof *args);
+}
+
+/* ---- recurrence ---------------------------------------------------------------------------------------------------- */
+
+measured measure_recurrence(lesson *lesson, clattn_cell cell, int64_t len, int64_t width) {
+    const int64_t gates = cell == CLATTN_CELL_LSTM ? 4 : 1;
+    numpy_random random;
+    numpy_seed(&random, 1);
+    const mat w_h = mat_randn(&lesson->arena, &random, gates * width, width, 1.0 / (double)width),
+              bias = mat_randn(&lesson->arena, &random, 1, gates * width, 1);
+    const mat out = mat_new(&lesson->arena, len, width);
+    clattn_recurrence_desc desc = CLATTN_RECURRENCE_DESC_INIT;
+    clattn_plan *plan = NULL;
+    desc.cell = cell;
+    desc.x = clattn_tensor_bhld(CLATTN_F32, 1, 1, len, 0);
+    desc.w_in = clattn_tensor_matrix(CLATTN_F32, gates * width, 0);
+    desc.w_h = clattn_tensor_matrix(CLATTN_F32, gates * width, width);
+    desc.bias = clattn_tensor_matrix(CLATTN_F32, 1, gates * width);
+    desc.out = clattn_tensor_bhld(CLATTN_F32, 1, 1, len, width);
+    require(lesson, NULL, clattn_plan_create_recurrence(lesson->context, &desc, NULL, &plan));
+    const clattn_arg args[] = {{CLATTN_TENSOR_X, NULL, 0},
+                               {CLATTN_TENSOR_W_IN, NULL, 0},
+                               {CLATTN_TENSOR_W_H, w_h.at, 0},
+                               {CLATTN_TENSOR_BIAS, bias.at, 0},
+                               {CLATTN_TENSOR_OUT, out.at, 0}};
+    return run_plan(lesson, plan, args, sizeof args / sizeof *args);
+}
+
+bool measure_worth(double milliseconds) {
+    return milliseconds < WORTH_MS;
+}

@@ -1,0 +1,164 @@
+/* What attention costs in memory and in parameters.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <math.h>
+
+#include "courses.h"
+#include "measure.h"
+
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+enum { HEAD_DIM = 64, FLOAT = 4 };
+
+typedef struct memory_run {
+    size_t count;
+    double lengths[CLI_MAX_INTEGERS], inputs[CLI_MAX_INTEGERS], weights[CLI_MAX_INTEGERS], staged[CLI_MAX_INTEGERS],
+        fused[CLI_MAX_INTEGERS]; /* KiB */
+} memory_run;
+
+static void measure_lengths(lesson *lesson, int64_t dim, memory_run *run) {
+    static const int64_t otherwise[] = {128, 256, 512, 1024, 2048, 4096};
+    int64_t lengths[CLI_MAX_INTEGERS];
+    run->count = lesson_lengths(lesson, otherwise, sizeof otherwise / sizeof *otherwise, lengths);
+    for (size_t i = 0; i < run->count; i++) {
+        const double n = (double)lengths[i];
+        const measured staged = measure_attention_plan(lesson, (attention_size){1, lengths[i], dim, CLATTN_ALGORITHM_STAGED});
+        const measured fused = measure_attention_plan(lesson, (attention_size){1, lengths[i], dim, CLATTN_ALGORITHM_FUSED});
+        run->lengths[i] = n;
+        run->inputs[i] = 3 * n * (double)dim * FLOAT / 1024;
+        run->weights[i] = n * n * FLOAT / 1024;
+        run->staged[i] = (double)staged.workspace_bytes / 1024;
+        run->fused[i] = (double)fused.workspace_bytes / 1024;
+        figures_at(&lesson->figures, "memory/weights_bytes", lengths[i], n * n * FLOAT);
+        figures_at(&lesson->figures, "memory/staged_workspace_bytes", lengths[i], (double)staged.workspace_bytes);
+        figures_at(&lesson->figures, "memory/fused_workspace_bytes", lengths[i], (double)fused.workspace_bytes);
+    }
+}
+
+static void plot_memory(lesson *lesson, const memory_run *run) {
+    doc *doc = &lesson->doc;
+    const size_t last = run->count - 1;
+    doc_step(doc, "一个头，单精度，长度一路翻倍。", "One head, single precision, the length doubling.");
+    doc_plot *plot = doc_add_plot(doc, "bytes", doc_text(doc, "内存与句长", "Memory against length"));
+    plot->x = (doc_axis){.label = doc_text(doc, "句长（词）", "length (words)"), .logarithmic = true};
+    plot->y = (doc_axis){.label = "KiB", .logarithmic = true};
+    plot->decimals = 0;
+    doc_add_series(doc, plot, doc_text(doc, "Q + K + V（算出来的）", "Q + K + V (computed)"), DOC_ROLE_Q, run->count,
+                   run->lengths, run->inputs);
+    doc_add_series(doc, plot, doc_text(doc, "权重矩阵（算出来的）", "the weights (computed)"), DOC_ROLE_WEIGHTS, run->count,
+                   run->lengths, run->weights);
+    doc_add_series(doc, plot, doc_text(doc, "分步法要的工作区（计划所说）", "workspace of staged (as its plan says)"),
+                   DOC_ROLE_SCORES, run->count, run->lengths, run->staged);
+    doc_add_series(doc, plot, doc_text(doc, "融合法要的工作区（计划所说）", "workspace of fused (as its plan says)"),
+                   DOC_ROLE_V, run->count, run->lengths, run->fused);
+    doc_summary(doc, "句长 %g：权重 %.0f KiB，Q、K、V 一共 %.0f KiB；分步法另要 %.0f KiB，融合法 %.0f KiB。",
+                "At length %g: weights %.0f KiB, Q, K and V %.0f KiB together; staged wants %.0f KiB besides, fused %.0f KiB.",
+                run->lengths[last], run->weights[last], run->inputs[last], run->staged[last], run->fused[last]);
+}
+
+enum { SHARE_ROWS = 5, SHARE_MODEL = 512 };
+
+/* Shares of Q and K (n, d_k) each, weights (n, n) and V (n, d_model), as one of the documents counts them: 25, 45 and 30 %. */
+static void show_shares(lesson *lesson) {
+    static const int64_t lengths[SHARE_ROWS] = {64, 256, 768, 1024, 4096};
+    doc *doc = &lesson->doc;
+    arena *arena = &lesson->arena;
+    /* Q + K : V = 25 : 30 says what d_k is, and weights : V = 45 : 30 what n is. */
+    const double model = SHARE_MODEL, match_k = model * 25 / 30 / 2, match_n = model * 45 / 30;
+    const char *const head[] = {doc_text(doc, "句长", "length"), "Q + K", doc_text(doc, "权重", "weights"), "V"};
+    const char *cells[SHARE_ROWS * 4];
+    for (int i = 0; i < SHARE_ROWS; i++) {
+        const double n = (double)lengths[i], whole = 2 * n * match_k + n * n + n * model;
+        cells[4 * i] = arena_format(arena, "%g", n);
+        cells[4 * i + 1] = arena_format(arena, "%.0f %%", 200 * n * match_k / whole);
+        cells[4 * i + 2] = arena_format(arena, "%.0f %%", 100 * n * n / whole);
+        cells[4 * i + 3] = arena_format(arena, "%.0f %%", 100 * n * model / whole);
+        figures_at(&lesson->figures, "memory/weights_share_percent", lengths[i], 100 * n * n / whole);
+    }
+    doc_step(doc, "常被引用的份额：Q/K 25 %%，权重 45 %%，V 30 %%。什么时候成立？",
+             "A split that is often quoted: Q/K 25 %%, weights 45 %%, V 30 %%. When does it hold?");
+    doc_add_table(doc, "shares",
+                  doc_text(doc, "份额，d_model = %d，d_k = %.0f", "Shares, d_model = %d, d_k = %.0f", SHARE_MODEL, match_k),
+                  SHARE_ROWS, 4, head, cells);
+    doc_summary(
+        doc,
+        "只在一个长度成立：n = 1.5·d_model = %.0f，而且 d_k 要恰好是 d_model 的 5/12。再短，权重不足为道；再长，权重吞掉一切。",
+        "At one length alone: n = 1.5·d_model = %.0f, and with d_k just 5/12 of d_model. Shorter, and weights hardly count; "
+        "longer, and they are all there is.",
+        match_n);
+    figures_number(&lesson->figures, "memory/shares_hold_at_length", match_n);
+}
+
+void lesson_memory(lesson *lesson) {
+    doc *doc = &lesson->doc;
+    const int64_t dim = lesson_integer(lesson->parameters.dim, HEAD_DIM);
+    memory_run run;
+    measure_lengths(lesson, dim, &run);
+    doc_say(doc, "Q、K、V 随句长成比例地长，权重矩阵随平方长。长句子里，内存先被它吃光。",
+            "Q, K and V grow in step with the length, the matrix of weights with its square. In long sentences it is what eats "
+            "the memory.");
+    doc_formula(doc, "Q, K, V: 3·n·d·4 B        A: n·n·4 B");
+    doc_ask(doc,
+            doc_text(doc, "宽 %lld，多长时权重和 Q、K、V 加起来一样大？",
+                     "At width %lld, at which length are the weights as large as Q, K and V together?", (long long)dim),
+            doc_text(doc, "n² = 3·n·d，所以 n = 3·d = %lld。", "n² = 3·n·d, so n = 3·d = %lld.", (long long)(3 * dim)));
+    plot_memory(lesson, &run);
+    doc_say(doc, "分步法把整张矩阵放在内存里，才看得见每一步。融合法一块一块地算，从不存下它（见 softmax 一课）。",
+            "Staged keeps the whole matrix, so that each step can be seen. Fused goes tile by tile and never stores it (see "
+            "the lesson softmax).");
+    show_shares(lesson);
+    doc_correct(
+        doc, doc_text(doc, "1024 个词时，权重矩阵一定是瓶颈。", "At 1024 words the weights are sure to be the bottleneck."),
+        doc_text(doc, "一个头 1024 × 1024 × 4 B = 4 MiB，不算什么；乘上头数、批量和层数才吓人，而融合法一个字节也不为它花。",
+                 "For one head 1024 × 1024 × 4 B is 4 MiB, which is little. Times heads, batch and layers it is much, and "
+                 "fused spends none of it."));
+}
+
+/* ---- parameters ---------------------------------------------------------------------------------------------------- */
+
+enum { SIZES = 6, PARAMETERS_HEADS = 8 };
+
+void lesson_parameters_count(lesson *lesson) {
+    static const int64_t sizes[SIZES] = {64, 128, 256, 512, 768, 1024};
+    doc *doc = &lesson->doc;
+    const int64_t d_in = lesson->parameters.dim.given ? lesson->parameters.dim.value : 512,
+                  head_dim = d_in / PARAMETERS_HEADS > 0 ? d_in / PARAMETERS_HEADS : 1;
+    double x[SIZES], lstm[SIZES], attention[SIZES];
+    for (int i = 0; i < SIZES; i++) {
+        x[i] = (double)sizes[i];
+        lstm[i] = 4 * (x[i] + x[i]) * x[i];
+        attention[i] = 3 * x[i] * (x[i] / PARAMETERS_HEADS) * PARAMETERS_HEADS;
+        figures_at(&lesson->figures, "parameters/lstm_by_width", sizes[i], lstm[i]);
+        figures_at(&lesson->figures, "parameters/self_attention_by_width", sizes[i], attention[i]);
+    }
+    figures_text(&lesson->figures, "parameters/lstm", "4*(input_dim+hidden_dim)*hidden_dim");
+    figures_text(&lesson->figures, "parameters/self_attention", "3*input_dim*head_dim*num_heads");
+    doc_say(doc, "一层要学多少个数？LSTM 有四组权重（三道门加新内容），每组都读词和旧记忆；注意力只有三组，只读词。",
+            "How many numbers does a layer learn? The LSTM has four sets of weights (three gates and what is new), each "
+            "reading the word and the old memory; attention has three, reading the word alone.");
+    doc_formula(doc, "LSTM: 4·(d_in + d_h)·d_h        attention: 3·d_in·d_head·heads");
+    doc_ask(doc,
+            doc_text(doc, "输入和输出都宽 d，LSTM 是注意力的几倍？",
+                     "With input and output d wide, how many times attention's is the LSTM's?"),
+            doc_text(doc, "8·d² 比 3·d²：%.2f 倍，无论 d 是多少。", "8·d² to 3·d²: %.2f times, whatever d is.", 8.0 / 3));
+    doc_step(doc, "d_in = d_h = heads·d_head = d，%d 个头。", "d_in = d_h = heads·d_head = d, %d heads.", PARAMETERS_HEADS);
+    doc_plot *plot = doc_add_plot(doc, "parameters", doc_text(doc, "参数量与宽度", "Parameters against width"));
+    plot->x = (doc_axis){.label = doc_text(doc, "宽度 d", "width d")};
+    plot->y = (doc_axis){.label = doc_text(doc, "参数（个）", "parameters")};
+    plot->decimals = 0;
+    doc_add_series(doc, plot, "LSTM", DOC_ROLE_LSTM, SIZES, x, lstm);
+    doc_add_series(doc, plot, doc_text(doc, "注意力", "attention"), DOC_ROLE_WEIGHTS, SIZES, x, attention);
+    doc_summary(doc, "d = %g：LSTM %.0f，注意力 %.0f。", "At d = %g: LSTM %.0f, attention %.0f.", x[SIZES - 1], lstm[SIZES - 1],
+                attention[SIZES - 1]);
+    doc_say(doc,
+            "宽 %lld、头宽 %lld：LSTM %lld 个，注意力 %lld 个。都不含偏置；再加输出投影 W_o，注意力是 4·d²，仍是 LSTM 的一半。",
+            "At width %lld with heads of %lld: LSTM %lld, attention %lld. Neither counts biases; with the output projection "
+            "W_o attention has 4·d², still half of the LSTM's.",
+            (long long)d_in, (long long)head_dim, (long long)(8 * d_in * d_in),
+            (long long)(3 * d_in * head_dim * PARAMETERS_HEADS));
+    doc_correct(doc, doc_text(doc, "参数少，所以快。", "Fewer parameters, therefore faster."),
+                doc_text(doc, "参数说的是要学多少、要存多少。快慢看运算和等待：见 serial-steps 一课。",
+                         "Parameters say what has to be learnt and kept. Speed is a matter of operations and of waiting: see "
+                         "the lesson serial-steps."));
+}

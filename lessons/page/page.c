@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "page.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "page_average.h"
+#include "page_files.h"
+#include "third_party/d3.h"
+
+const char *page_question(const doc *doc) {
+    for (const doc_block *block = doc->first; block != NULL; block = block->next)
+        if (block->kind == DOC_QUESTION) return block->text;
+    return NULL;
+}
+
+#ifdef CLATTN_HAVE_CJSON
+#include "doc_json.h"
+
+/* ---- data ---------------------------------------------------------------------------------------------------------- */
+
+/* Seven digits are what single precision has; what is no finite number has a name, which JSON has no number for. */
+static bool shorten_numbers(cJSON *item) {
+    for (; item != NULL; item = item->next) {
+        char text[32];
+        if (cJSON_IsNumber(item) && !isfinite(item->valuedouble)) {
+            const char *name = isnan(item->valuedouble) ? "NaN" : item->valuedouble > 0 ? "∞" : "−∞";
+            char *copy = cJSON_malloc(strlen(name) + 1);
+            if (copy == NULL) return false;
+            item->type = (item->type & ~0xff) | cJSON_String;
+            item->valuestring = strcpy(copy, name);
+        } else if (cJSON_IsNumber(item)) {
+            snprintf(text, sizeof text, "%.7g", item->valuedouble);
+            item->valuedouble = strtod(text, NULL);
+        }
+        if (!shorten_numbers(item->child)) return false;
+    }
+    return true;
+}
+
+static bool put_entry(cJSON *array, const page_entry *entry) {
+    cJSON *object = cJSON_CreateObject();
+    if (object == NULL || !cJSON_AddItemToArray(array, object)) {
+        cJSON_Delete(object);
+        return false;
+    }
+    return cJSON_AddStringToObject(object, "name", entry->name) != NULL &&
+           cJSON_AddStringToObject(object, "title", entry->title) != NULL &&
+           cJSON_AddStringToObject(object, "question", entry->question != NULL ? entry->question : "") != NULL &&
+           cJSON_AddNumberToObject(object, "minutes", entry->minutes) != NULL;
+}
+
+static bool put_course(cJSON *root, const page_course *course) {
+    cJSON *object = cJSON_AddObjectToObject(root, "course");
+    cJSON *lessons = object != NULL ? cJSON_AddArrayToObject(object, "lessons") : NULL;
+    bool whole = lessons != NULL && cJSON_AddStringToObject(object, "title", course->title) != NULL &&
+                 cJSON_AddStringToObject(object, "device", course->device) != NULL;
+    for (size_t i = 0; whole && i < course->count; i++) whole = put_entry(lessons, &course->entries[i]);
+    return whole;
+}
+
+static bool put_document(cJSON *root, const doc *doc) {
+    const struct doc averaged = page_average(doc);
+    cJSON *document = doc_json(&averaged);
+    if (document != NULL && shorten_numbers(document) && cJSON_AddItemToObject(root, "lesson", document)) return true;
+    cJSON_Delete(document);
+    return false;
+}
+
+/* The text of the page's JSON; NULL without memory. Either of doc and course may be NULL. */
+static char *data_text(doc_language language, const doc *doc, const page_course *course) {
+    cJSON *root = cJSON_CreateObject();
+    char *text = NULL;
+    if (root != NULL && cJSON_AddStringToObject(root, "language", language == DOC_ZH ? "zh" : "en") != NULL &&
+        (doc == NULL || put_document(root, doc)) && (course == NULL || put_course(root, course)))
+        text = cJSON_PrintUnformatted(root);
+    cJSON_Delete(root);
+    return text;
+}
+
+/* ---- the page ------------------------------------------------------------------------------------------------------ */
+
+typedef struct page {
+    FILE *file;
+    const char *title;
+    doc_language language;
+    const char *data;
+} page;
+
+static void print_escaped(FILE *file, const char *text) {
+    for (; *text != '\0'; text++) {
+        switch (*text) {
+        case '<':
+            fputs("&lt;", file);
+            break;
+        case '>':
+            fputs("&gt;", file);
+            break;
+        case '&':
+            fputs("&amp;", file);
+            break;
+        default:
+            fputc(*text, file);
+        }
+    }
+}
+
+static void print_title(const page *page) {
+    print_escaped(page->file, page->title);
+}
+
+static void print_language(const page *page) {
+    fputs(page->language == DOC_ZH ? "zh-Hans" : "en", page->file);
+}
+
+static void print_style(const page *page) {
+    fputs(page_file_page_css, page->file);
+}
+
+static void print_style_hash(const page *page) {
+    fputs(page_hash_page_css, page->file);
+}
+
+static const char *const scripts[][2] = {{d3_file_d3_min_js, d3_hash_d3_min_js},
+#define PAGE_X(name) {page_file_##name, page_hash_##name},
+                                         PAGE_SCRIPTS(PAGE_X)
+#undef PAGE_X
+};
+
+enum { SCRIPT_COUNT = sizeof scripts / sizeof *scripts };
+
+static void print_scripts(const page *page) {
+    for (size_t i = 0; i < SCRIPT_COUNT; i++) fprintf(page->file, "<script>%s</script>\n", scripts[i][0]);
+}
+
+static void print_script_hashes(const page *page) {
+    for (size_t i = 0; i < SCRIPT_COUNT; i++) fprintf(page->file, "%s%s", i > 0 ? " " : "", scripts[i][1]);
+}
+
+/* JSON in a script element: no "<" stands in it as itself, so that no text can end the element or open a comment in it. In JSON
+ * it stands in strings alone, where it has another spelling. */
+static void print_data(const page *page) {
+    for (const char *at = page->data; *at != '\0'; at++) {
+        if (*at == '<')
+            fputs("\\u003c", page->file);
+        else
+            fputc(*at, page->file);
+    }
+}
+
+static void print_part(const page *page, const char *name, size_t length) {
+    static const struct {
+        const char *name;
+        void (*print)(const struct page *);
+    } parts[] = {
+        {"TITLE", print_title},
+        {"LANGUAGE", print_language},
+        {"STYLE", print_style},
+        {"STYLE_HASH", print_style_hash},
+        {"SCRIPTS", print_scripts},
+        {"DATA", print_data},
+        {"SCRIPT_HASHES", print_script_hashes},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strlen(parts[i].name) == length && strncmp(parts[i].name, name, length) == 0) parts[i].print(page);
+}
+
+/* page.html with its {{PARTS}} filled in. */
+static bool print_page(FILE *file, const char *title, doc_language language, char *data) {
+    const page page = {file, title, language, data};
+    if (data == NULL) return false;
+    const char *rest = page_file_page_html, *open, *close;
+    while ((open = strstr(rest, "{{")) != NULL && (close = strstr(open, "}}")) != NULL) {
+        fwrite(rest, 1, (size_t)(open - rest), file);
+        print_part(&page, open + 2, (size_t)(close - open - 2));
+        rest = close + 2;
+    }
+    fputs(rest, file);
+    cJSON_free(data);
+    return true;
+}
+
+bool page_print(FILE *file, const doc *doc, const page_course *course) {
+    return print_page(file, doc->title, doc->language, data_text(doc->language, doc, course));
+}
+
+bool page_print_course(FILE *file, const page_course *course) {
+    return print_page(file, course->title, course->language, data_text(course->language, NULL, course));
+}
+
+#endif

@@ -1,0 +1,292 @@
+// Build the page from its data.
+// SPDX-License-Identifier: Apache-2.0
+"use strict";
+
+const kinds = { matrix: MatrixFigure, plot: PlotFigure, space: SpaceFigure, graph: GraphFigure };
+
+// ---- head and foot --------------------------------------------------------------------------------------------------
+
+function link(href, ...children) {
+    const made = element("a", "", ...children);
+    made.href = href;
+    return made;
+}
+
+function themeButton() {
+    const button = element("button", "theme", "◐");
+    button.type = "button";
+    button.title = say("明暗", "light or dark");
+    button.setAttribute("aria-label", button.title);
+    button.addEventListener("click", () => {
+        const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)").matches;
+        root.dataset.theme = (root.dataset.theme ?? (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
+    });
+    return button;
+}
+
+function navigation(className) {
+    const nav = element("nav", className), { course, lesson } = data;
+    nav.setAttribute("aria-label", say("课程", "course"));
+    if (!course || !lesson) return nav;
+    const at = course.lessons.findIndex(entry => entry.name === lesson.name), place = n => course.lessons[n];
+    nav.append(place(at - 1) ? link(`${place(at - 1).name}.html`, "← ", place(at - 1).title) : element("span", ""),
+        link("index.html", say(`全部课程 · 第 ${at + 1} / ${course.lessons.length} 课`, `All lessons · ${at + 1} of ${course.lessons.length}`)),
+        place(at + 1) ? link(`${place(at + 1).name}.html`, place(at + 1).title, " →") : element("span", ""));
+    return nav;
+}
+
+function header(title, ...facts) {
+    return element("header", "", element("div", "bar", element("span", "brand", "clattn"), navigation("steps"), themeButton()),
+        element("h1", "", title), element("p", "facts", facts.filter(Boolean).join(" · ")));
+}
+
+// ---- the course -----------------------------------------------------------------------------------------------------
+
+function coursePage({ title, lessons, device }) {
+    const total = d3.sum(lessons, entry => entry.minutes), minutes = n => say(`${n} 分钟`, `${n} min`);
+    const list = element("ol", "course", ...lessons.map(entry => element("li", "",
+        element("div", "", link(`${entry.name}.html`, entry.title), element("span", "minutes", minutes(entry.minutes))),
+        entry.question ? element("p", "predict", element("b", "", say("先猜：", "Predict: ")), entry.question) : null)));
+    document.body.append(header(title, say(`${lessons.length} 课`, `${lessons.length} lessons`), minutes(total),
+        say(`数字在这台机器上算出：${device}`, `computed here, on ${device}`)),
+    element("main", "", element("p", "", say(
+        "按顺序看，每课先猜再播放。每页里：空格播放和暂停，← → 一步一步走，Home 和 End 到头到尾，F 全屏；把鼠标放在任何一格上，就能看到它是怎么算出来的。",
+        "In this order; predict first, then play. On each page SPACE plays and pauses, ← and → step, Home and End go to the ends, F fills the screen; point at any cell to see how it was computed.")), list));
+}
+
+// ---- blocks ---------------------------------------------------------------------------------------------------------
+
+function question(block) {
+    const answer = element("p", "answer", ...typeset(block.answer ?? "")), ask = element("button", "reveal", say("看答案", "Show the answer"));
+    answer.hidden = true;
+    ask.type = "button";
+    ask.addEventListener("click", () => {
+        answer.hidden = !answer.hidden;
+        ask.textContent = answer.hidden ? say("看答案", "Show the answer") : say("收起答案", "Hide the answer");
+    });
+    return element("aside", "card predict", element("h2", "", say("先猜一猜，再播放", "Predict, then play")),
+        element("p", "", ...typeset(block.text)), ask, answer);
+}
+
+function misconception(block) {
+    return element("aside", "card misconception", element("h2", "", say("常见的误解", "A common misconception")),
+        element("p", "belief", element("b", "", say("✗ 有人说：", "✗ Some say: ")), ...typeset(block.text)),
+        element("p", "fact", element("b", "", say("✓ 其实：", "✓ In fact: ")), ...typeset(block.answer ?? "")));
+}
+
+const words = {
+    heading: block => element("h2", "", ...typeset(block.text)),
+    paragraph: block => element("p", "", ...typeset(block.text)),
+    formula: block => element("p", "formula", ...typeset(block.text)),
+    caption: block => element("h3", "caption", ...typeset(block.text)),
+    question,
+    misconception,
+};
+
+class Page {
+    constructor(lesson) {
+        this.lesson = lesson;
+        this.figures = new Map();
+        this.blocks = [];
+        this.main = element("main", "");
+        this.captions = lesson.blocks.filter(block => block.kind === "caption");
+        this.fill();
+        this.explanation = element("p", "explanation");
+        this.explanation.setAttribute("aria-live", "polite");
+        this.player = new Player(this.frames(), (frame, moving) => this.show(frame, moving));
+        const bar = element("section", "player", this.explanation, this.player.node);
+        bar.setAttribute("aria-label", say("播放", "player"));
+        document.body.append(header(lesson.title, say(`约 ${lesson.minutes} 分钟`, `about ${lesson.minutes} min`),
+            say(`数字在这台机器上算出：${lesson.device}`, `computed here, on ${lesson.device}`)),
+        this.main, navigation("steps foot"), bar, hatch());
+        this.resize();
+        new ResizeObserver(() => this.resize()).observe(this.main);
+        addEventListener("beforeprint", () => this.print(true));
+        addEventListener("afterprint", () => this.print(false));
+        this.player.start();
+    }
+
+    // ---- building ----
+
+    // Blocks of a step stand in one section; figures that follow each other stand side by side.
+    fill() {
+        let section = this.section(), row = null;
+        for (const block of this.lesson.blocks) {
+            if (block.kind === "caption") section = this.section();
+            if (!words[block.kind] && !row) section.append(row = element("div", "figures"));
+            if (words[block.kind]) row = null;
+            const node = words[block.kind] ? words[block.kind](block) : this.figure(block);
+            node.id = `block-${block.id}`;
+            (words[block.kind] ? section : row).append(node);
+            this.blocks.push({ block, node, section });
+        }
+    }
+
+    section() {
+        const made = element("section", "step");
+        this.main.append(made);
+        return made;
+    }
+
+    figure(block) {
+        const symbol = block.matrix?.symbol, caption = element("figcaption", "");
+        const node = element("figure", `role-${block.matrix?.role ?? "plain"} ${block.kind}`, caption);
+        if (symbol) caption.append(element("span", "badge", ...typeset(symbol)), " ");
+        caption.append(...typeset(block.title ?? ""));
+        if (block.kind === "table") {
+            node.append(dataTable({ head: block.table.head, rows: block.table.cells }, block.title));
+        } else {
+            const figure = new kinds[block.kind](block, this);
+            this.figures.set(block.id, figure);
+            if (block.matrix) caption.append(element("span", "shape", ` ${block.matrix.rows} × ${block.matrix.cols}`));
+            node.append(figure.node);
+            node.append(this.details(figure, block));
+            if (this.adjustable(block)) node.append(this.sliders(block));
+        }
+        if (block.summary) node.insertBefore(element("p", block.summary_is_numbers ? "unseen" : "summary", ...typeset(block.summary)), node.querySelector("details"));
+        return node;
+    }
+
+    details(figure, block) {
+        const summary = element("summary", "", say("数据表", "Data table"));
+        summary.setAttribute("aria-label", say(`数据表：${block.title}`, `Data table: ${block.title}`));
+        this.tables = this.tables ?? new Map();
+        const holder = element("div", "", dataTable(figure.table(), block.title));
+        this.tables.set(block.id, () => holder.replaceChildren(dataTable(figure.table(), block.title)));
+        return element("details", "", summary, holder);
+    }
+
+    // ---- what if ----
+
+    adjustable({ id, matrix }) {
+        return matrix && matrix.rule === "given" && !matrix.averaged && matrix.rows * matrix.cols <= 4 && matrix.growth === "whole" && computable(id);
+    }
+
+    sliders({ id, matrix }) {
+        const reach = Math.max(1, ...matrix.values.flat().map(Math.abs)), original = matrix.values.map(row => row.slice());
+        const inputs = [], box = element("div", "sliders unprinted");
+        matrix.values.forEach((row, i) => row.forEach((value, j) => {
+            const input = element("input", ""), name = `${matrix.symbol ?? ""}[${label(matrix.row_labels, i)}, ${label(matrix.col_labels, j)}]`;
+            Object.assign(input, { type: "range", min: -reach, max: reach, step: reach / 40, value });
+            input.setAttribute("aria-label", name);
+            input.addEventListener("input", () => this.change(id, () => { matrix.values[i][j] = +input.value; }));
+            inputs.push([input, i, j]);
+            box.append(element("label", "", element("span", "", name), input));
+        }));
+        const reset = element("button", "", say("复原", "Reset"));
+        reset.type = "button";
+        reset.addEventListener("click", () => {
+            for (const [input, i, j] of inputs) input.value = original[i][j];
+            this.change(id, () => original.forEach((row, i) => { matrix.values[i] = row.slice(); }));
+        });
+        box.append(reset, element("p", "note", say("拖动滑块：后面的数由本页重新算出；文字说的仍是原来的数。",
+            "Move a slider: this page computes what follows; the text still speaks of the original numbers.")));
+        return element("details", "knobs unprinted", element("summary", "", say("如果换个数？", "What if?")), box);
+    }
+
+    change(id, act) {
+        act();
+        recompute(id);
+        for (const other of [id, ...followers(id)]) {
+            const figure = this.figures.get(other);
+            figure.draw(figure.available);
+            this.tables.get(other)();
+        }
+    }
+
+    // ---- steps ----
+
+    // The steps of the document, and after the one that shows a figure with steps of its own, those.
+    frames() {
+        const frames = [], growing = d3.sum(this.lesson.blocks, block => block.matrix && block.matrix.growth !== "whole" ? block.matrix.rows : 0);
+        for (let step = 0; step <= this.lesson.steps; step++) {
+            const moving = this.lesson.blocks.find(block => block.step === step && this.figures.get(block.id)?.steps);
+            const caption = this.captions.some(c => c.step === step);
+            frames.push({ step, own: new Map(moving ? [[moving.id, 0]] : []), pause: caption || step === 0 ? 3200 : growing > 24 ? 250 : 1300 });
+            for (let own = 1; moving && own <= this.figures.get(moving.id).steps; own++)
+                frames.push({ step, own: new Map([[moving.id, own]]), pause: 1100 });
+        }
+        return frames;
+    }
+
+    show(frame, moving) {
+        this.frame = frame;
+        for (const { block, node } of this.blocks) node.hidden = block.step > frame.step;
+        for (const section of this.main.children) {
+            section.hidden = Array.from(section.children).every(child => child.hidden || (child.className === "figures" && Array.from(child.children).every(c => c.hidden)));
+            section.classList.remove("current");
+        }
+        this.resize();
+        for (const [id, figure] of this.figures) figure.show(frame.step, frame.own.get(id), moving);
+        const current = d3.greatest(this.blocks.filter(({ block }) => block.step <= frame.step), d => d.block.step)?.section;
+        if (frame.step > 0) current?.classList.add("current");
+        this.explain(null, []);
+        this.follow(frame);
+    }
+
+    // Bring what has just changed into view.
+    follow(frame) {
+        if (frame.step === 0 || this.printing) return;
+        const fresh = this.blocks.filter(({ block }) => block.step === frame.step ||
+            (block.matrix && block.matrix.growth !== "whole" && this.figures.get(block.id).revealedAt(block.matrix.rows - 1, block.matrix.cols - 1) >= frame.step && block.step < frame.step));
+        const node = frame.own.size ? document.getElementById(`block-${frame.own.keys().next().value}`) : fresh[0]?.node;
+        const last = fresh[fresh.length - 1]?.node ?? node;
+        if (!node) return;
+        const top = node.getBoundingClientRect().top, bottom = last.getBoundingClientRect().bottom, room = innerHeight - 130;
+        if (top < 0 || bottom > room)
+            scrollBy({ top: bottom - top > room - 20 ? top - 12 : bottom - room + 8, behavior: calm.matches ? "auto" : "smooth" });
+    }
+
+    // What stands in the bar when nothing is pointed at: the caption of the step, and the formula of a cell that has just appeared.
+    resting() {
+        const { step } = this.frame, figures = Array.from(this.figures.values());
+        const fresh = figures.map(figure => figure.freshFormula?.(step)).find(Boolean);
+        const caption = figures.map(figure => figure.caption?.(step)).find(Boolean) ??
+            d3.greatest(this.captions.filter(c => c.step <= step), c => c.step)?.text ??
+            say("先猜一猜，再按空格播放，或用 → 一步一步走。", "Predict first. Then SPACE plays, and → goes step by step.");
+        return { pieces: [...(fresh ? [...fresh.pieces, ["   "]] : []), [caption]], sources: fresh?.sources ?? [] };
+    }
+
+    explain(pieces, sources) {
+        const resting = pieces ? null : this.resting();
+        this.explanation.replaceChildren(...(pieces ?? resting.pieces).map(([text, role]) => element("span", role ? `role-${role}` : "", ...typeset(text))));
+        this.explanation.classList.toggle("pointed", Boolean(pieces));
+        for (const [id, figure] of this.figures)
+            figure.light?.((resting?.sources ?? sources).filter(([source]) => source === id).map(([, row, col]) => [row, col]));
+    }
+
+    // ---- sizes ----
+
+    resize() {
+        const width = Math.floor(this.main.clientWidth);
+        for (const [id, figure] of this.figures) {
+            const node = document.getElementById(`block-${id}`) ?? this.blocks.find(({ block }) => block.id === id).node;
+            if (node.hidden || figure.available === width || width === 0) continue;
+            figure.available = width - 2;
+            figure.draw(figure.available);
+            figure.available = width;
+        }
+    }
+
+    print(printing) {
+        this.printing = printing;
+        if (printing) {
+            this.kept = this.player.at;
+            this.player.pause();
+        }
+        this.player.draw(printing ? this.player.frames.length - 1 : this.kept, false);
+    }
+}
+
+// What is not known, or masked.
+function hatch() {
+    const svg = d3.create("svg").attr("class", "unseen").attr("aria-hidden", "true").attr("width", 0).attr("height", 0);
+    const pattern = svg.append("defs").append("pattern").attr("id", "hatch").attr("width", 8).attr("height", 8)
+        .attr("patternUnits", "userSpaceOnUse").attr("patternTransform", "rotate(45)");
+    pattern.append("rect").attr("class", "hatch-paper").attr("width", 8).attr("height", 8);
+    pattern.append("line").attr("class", "hatch-line").attr("y2", 8);
+    return svg.node();
+}
+
+if (data.lesson) new Page(data.lesson);
+else coursePage(data.course);

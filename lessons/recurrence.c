@@ -1,0 +1,191 @@
+/* The recurrence: one step of it by hand, and how it forgets the first word.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <math.h>
+
+#include "courses.h"
+#include "pairs.h"
+
+/* ---- rnn-step ------------------------------------------------------------------------------------------------------ */
+
+static void explain_symbols(lesson *lesson) {
+    doc *doc = &lesson->doc;
+    const char *const head[] = {doc_text(doc, "符号", "symbol"), doc_text(doc, "它是什么", "what it is"),
+                                doc_text(doc, "这里", "here")};
+    const char *const cells[] = {
+        "h (t-1)",
+        doc_text(doc, "读这个词之前的记忆", "the memory before this word"),
+        "[0.8, 0]",
+        "x (t)",
+        doc_text(doc, "这个词的向量", "the vector of this word"),
+        "[1, 0]",
+        "W_in",
+        doc_text(doc, "词怎样写进记忆", "how a word is written into memory"),
+        "[1 0; 0 1]",
+        "W_h",
+        doc_text(doc, "旧记忆怎样带过来", "how the old memory is carried over"),
+        "[0.5 0; 0 0.5]",
+        "tanh",
+        doc_text(doc, "压到 -1 与 1 之间", "squeezes into -1 to 1"),
+        "",
+        "h (t)",
+        doc_text(doc, "读过之后的记忆", "the memory after it"),
+        "?",
+    };
+    doc_add_table(doc, "symbols", doc_text(doc, "逐个符号", "Symbol by symbol"), 6, 3, head, cells);
+    doc_summary(doc, "等号两边的 h 不是同一个：右边是旧的，左边是新的。",
+                "The h on the two sides are not the same: old on the right, new on the left.");
+}
+
+void lesson_rnn_step(lesson *lesson) {
+    static const double old[] = {0.8, 0}, word[] = {1, 0}, identity[] = {1, 0, 0, 1}, half[] = {0.5, 0, 0, 0.5};
+    doc *doc = &lesson->doc;
+    arena *arena = &lesson->arena;
+    const mat h_0 = mat_of(arena, 1, 2, old), x = mat_of(arena, 1, 2, word);
+    const mat w_in = mat_of(arena, 2, 2, identity), w_h = mat_of(arena, 2, 2, half);
+    const lesson_recurrence step = {.cell = CLATTN_CELL_RNN, .x = x, .w_in = w_in, .w_h = w_h, .h_0 = h_0, .batch = 1};
+    const mat h = lesson_recur(lesson, &step);
+    doc_say(doc, "循环网络一次读一个词，只有一份记忆 h。每读一个词，h 就整个重写一遍。",
+            "A recurrent network reads one word at a time and has a single memory, h. Every word rewrites all of it.");
+    doc_formula(doc, "h(t) = tanh(W_h·h(t-1) + W_in·x(t))");
+    explain_symbols(lesson);
+    doc_ask(doc,
+            doc_text(doc, "旧记忆 0.8，减半；新词写进 1。新的 h 比 1 大还是小？",
+                     "The old memory is 0.8 and is halved; the word adds 1. Is the new h above 1 or below?"),
+            doc_text(doc, "小：tanh(1.4) ≈ %.3f。tanh 永远不超过 1。",
+                     "Below: tanh(1.4) is about %.3f, and no tanh ever passes 1.", h.at[0]));
+
+    doc_step(doc, "旧记忆过 W_h：减半。", "The old memory through W_h: halved.");
+    lesson_show(lesson, "h0", doc_text(doc, "旧记忆 h(t-1)", "Old memory h(t-1)"), "h", DOC_ROLE_RECURRENCE, h_0, NULL, NULL);
+    lesson_show(lesson, "w_h", "W_h", "W_h", DOC_ROLE_PLAIN, w_h, NULL, NULL);
+    const mat carried = lesson_product(lesson, h_0, w_h);
+    lesson_derive(lesson_show(lesson, "carried", "W_h·h", "W_h·h", DOC_ROLE_RECURRENCE, carried, NULL, NULL), DOC_RULE_PRODUCT,
+                  "h0", "w_h", 1);
+    doc_step(doc, "新词过 W_in：原样。", "The word through W_in: as it is.");
+    lesson_show(lesson, "x", doc_text(doc, "词 x(t)", "Word x(t)"), "x", DOC_ROLE_X, x, NULL, NULL);
+    lesson_show(lesson, "w_in", "W_in", "W_in", DOC_ROLE_PLAIN, w_in, NULL, NULL);
+    const mat written = lesson_product(lesson, x, w_in);
+    lesson_derive(lesson_show(lesson, "written", "W_in·x", "W_in·x", DOC_ROLE_X, written, NULL, NULL), DOC_RULE_PRODUCT, "x",
+                  "w_in", 1);
+    doc_step(doc, "相加，再压扁。", "Add, then squeeze.");
+    lesson_derive(lesson_show(lesson, "sum", doc_text(doc, "相加", "The sum"), "+", DOC_ROLE_PLAIN,
+                              mat_sum(arena, carried, written), NULL, NULL),
+                  DOC_RULE_SUM, "carried", "written", 1);
+    doc_matrix *shown =
+        lesson_show(lesson, "h", doc_text(doc, "新记忆 h(t)", "New memory h(t)"), "h", DOC_ROLE_RECURRENCE, h, NULL, NULL);
+    lesson_derive(shown, DOC_RULE_TANH, "sum", NULL, 1);
+    shown->decimals = 3;
+    doc_summary(doc, "旧记忆 0.8 还剩多少？它已经和新词混在一个数里，分不开了。",
+                "How much is left of the old 0.8? It is mixed with the word in one number, and nothing can take them apart.");
+    figures_array(&lesson->figures, "rnn_by_hand/h", 2, mat_doubles(arena, h));
+    doc_correct(doc, doc_text(doc, "W_h 的 h 是时刻。", "The h in W_h is a time."),
+                doc_text(doc, "它说的是这个矩阵服务谁：h 是 hidden（隐藏状态），in 是 input（输入）。同一个 W_h 每一步都用。",
+                         "It says whom the matrix serves: h for hidden, in for input. The same W_h is used at every step."));
+}
+
+/* ---- rnn-bottleneck ------------------------------------------------------------------------------------------------ */
+
+enum { TRACE_STEPS = 12 };
+
+static void plot_cosines(lesson *lesson, const pairs_setting *setting, const double *cosines) {
+    doc *doc = &lesson->doc;
+    double x[CLI_MAX_INTEGERS];
+    for (size_t i = 0; i < setting->length_count; i++) x[i] = (double)setting->lengths[i];
+    doc_plot *plot = doc_add_plot(
+        doc, "cosines",
+        doc_text(doc, "两句只差第一个词：读完以后有多像", "Two sentences that differ in the first word: how alike at the end"));
+    plot->x = (doc_axis){.label = doc_text(doc, "句长（词）", "length (words)"), .logarithmic = true};
+    plot->y = (doc_axis){.label = doc_text(doc, "最终 h 的余弦", "cosine of the final h"), .low = 0, .high = 1};
+    doc_add_series(
+        doc, plot,
+        doc_text(doc, "循环网络，%lld 对句子的平均", "the recurrence, mean of %lld pairs", (long long)setting->pairs),
+        DOC_ROLE_RECURRENCE, setting->length_count, x, cosines);
+    const size_t last = setting->length_count - 1;
+    doc_summary(doc, "句长 %lld 时 %.3f，句长 %lld 时 %.3f：1 就是一模一样。",
+                "At length %lld it is %.3f, at length %lld it is %.3f: 1 is the same.", (long long)setting->lengths[0],
+                cosines[0], (long long)setting->lengths[last], cosines[last]);
+}
+
+/* One pair, word by word: where A stands, where B stands, and what is left of their difference. */
+static void show_trace(lesson *lesson, const pairs_setting *setting, numpy_random *random, lesson_recurrence recurrence) {
+    doc *doc = &lesson->doc;
+    arena *arena = &lesson->arena;
+    recurrence.batch = 2;
+    recurrence.x = pairs_draw(lesson, random, 1, TRACE_STEPS, setting->dim);
+    const mat h = lesson_recur(lesson, &recurrence);
+    const int64_t shown = setting->dim < PAIRS_DIM ? setting->dim : PAIRS_DIM;
+    const mat a = mat_block(arena, h, 0, TRACE_STEPS, 0, shown), b = mat_block(arena, h, TRACE_STEPS, TRACE_STEPS, 0, shown);
+    const char **labels = ARENA_NEW(arena, const char *, TRACE_STEPS);
+    double steps[TRACE_STEPS], distances[TRACE_STEPS];
+    for (int t = 0; t < TRACE_STEPS; t++) {
+        labels[t] = doc_text(doc, "第 %d 词", "word %d", t + 1);
+        steps[t] = t + 1;
+        distances[t] = pairs_distance(h.at + t * h.cols, h.at + (TRACE_STEPS + t) * h.cols, h.cols);
+    }
+    doc_step(doc, "取一对句子，一个词一个词地读。A 和 B 从第 2 个词起完全相同。",
+             "Take one pair, and read word by word. From word 2 on, A and B are the same.");
+    doc_matrix *first =
+        lesson_show(lesson, "h-a", doc_text(doc, "句子 A 的 h", "h of sentence A"), "A", DOC_ROLE_RECURRENCE, a, labels, NULL);
+    doc_grow(doc, first, DOC_BY_ROW, NULL);
+    doc_matrix *second =
+        lesson_show(lesson, "h-b", doc_text(doc, "句子 B 的 h", "h of sentence B"), "B", DOC_ROLE_RECURRENCE, b, labels, NULL);
+    doc_grow_together(doc, second, DOC_BY_ROW);
+    lesson_scale(first, -1, 1);
+    lesson_scale(second, -1, 1);
+    doc_plot *plot = doc_add_plot(doc, "trace", doc_text(doc, "第一个词的痕迹", "The trace of the first word"));
+    plot->x = (doc_axis){.label = doc_text(doc, "读过的词", "words read")};
+    plot->y = (doc_axis){.label = "|h_A - h_B|"};
+    doc_add_series(doc, plot, doc_text(doc, "两份记忆的距离", "distance of the two memories"), DOC_ROLE_RECURRENCE, TRACE_STEPS,
+                   steps, distances);
+    doc_summary(doc, "读完第 1 个词相距 %1$.3f，读完第 %2$d 个词相距 %3$.3f。",
+                "%1$.3f apart after word 1, %3$.3f after word %2$d.", distances[0], TRACE_STEPS, distances[TRACE_STEPS - 1]);
+    figures_array(&lesson->figures, "rnn_bottleneck/trace", TRACE_STEPS, distances);
+}
+
+/* The first length whose cosine is printed as 1. */
+static const char *when_alike(lesson *lesson, const pairs_setting *setting, const double *cosines) {
+    for (size_t i = 0; i < setting->length_count; i++) {
+        if (cosines[i] >= 0.9995)
+            return doc_text(
+                &lesson->doc, "句长 %lld 时余弦已经是 1.000：两句话的摘要一样，句首是什么都无所谓了。",
+                "At %lld words the cosine is 1.000: both sentences leave the same summary, whatever they began with.",
+                (long long)setting->lengths[i]);
+    }
+    return doc_text(&lesson->doc, "在这些长度里还没有一个到 1.000；把 --lengths 加长再看。",
+                    "At none of these lengths is it 1.000 yet; ask for longer ones with --lengths.");
+}
+
+void lesson_rnn_bottleneck(lesson *lesson) {
+    doc *doc = &lesson->doc;
+    const pairs_setting setting = pairs_take_setting(lesson);
+    double cosines[CLI_MAX_INTEGERS];
+    numpy_random random;
+    numpy_seed(&random, setting.seed);
+    lesson_recurrence recurrence = {.cell = CLATTN_CELL_RNN};
+    recurrence.w_in = mat_randn(&lesson->arena, &random, setting.dim, setting.dim, pairs_factor(0.6, setting.dim));
+    recurrence.w_h = mat_randn(&lesson->arena, &random, setting.dim, setting.dim, pairs_factor(0.6, setting.dim));
+    pairs_measure(lesson, &setting, &random, recurrence, cosines);
+
+    doc_say(
+        doc,
+        "整句话只能留在最后一个 h 里：%lld 个数。句首的词还在里面吗？做个实验：造两句话，只有第一个词不同，读完后比较两个 h。",
+        "A whole sentence has to fit into the last h: %lld numbers. Is the first word still in there? An experiment: two "
+        "sentences "
+        "that differ in the first word alone, and their two final h compared.",
+        (long long)setting.dim);
+    doc_formula(doc, "cos(a, b) = a·b / (|a|·|b|)        h = tanh(W_h·h + W_in·x)");
+    doc_ask(doc, doc_text(doc, "句子多长时，两个 h 就分不出来了？", "At which length can the two h no longer be told apart?"),
+            when_alike(lesson, &setting, cosines));
+    doc_step(doc, "%lld 对随机句子，取平均。", "%lld pairs of random sentences, averaged.", (long long)setting.pairs);
+    plot_cosines(lesson, &setting, cosines);
+    pairs_put_setting(lesson, "rnn_bottleneck", &setting);
+    for (size_t i = 0; i < setting.length_count; i++)
+        figures_at(&lesson->figures, "rnn_bottleneck/mean_cosine_by_length", setting.lengths[i], cosines[i]);
+    show_trace(lesson, &setting, &random, recurrence);
+    doc_correct(
+        doc, doc_text(doc, "把 h 加宽就好了。", "A wider h would solve it."),
+        doc_text(doc, "用 --dim 256 试试。加宽装得下更多，可每个词还是重写整个 h，句首的词没有一条不被重写的路。",
+                 "Try --dim 256. A wider h holds more, but every word still rewrites all of it, and the first word has no way "
+                 "past that."));
+}

@@ -1,0 +1,25 @@
+/* The sentence of five words in three dimensions that several lessons look at, and its queries, keys and values.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLATTN_LESSONS_SENTENCE_H
+#define CLATTN_LESSONS_SENTENCE_H
+
+#include "compute.h"
+
+enum { SENTENCE_DIM = 3, SENTENCE_DIM_K = 2, SENTENCE_SEED = 42 };
+
+typedef struct sentence {
+    lesson_words words;
+    uint32_t seed;
+    numpy_random random; /* after the weights, in the order q, k, v */
+    mat x, w_q, w_k, w_v;
+    mat q, k, v;
+} sentence;
+
+/* Of the lesson's words, or of those of --text; the seed is --seed's. */
+sentence sentence_make(lesson *);
+/* The index of the largest value of a row. */
+int64_t sentence_favourite(mat weights, int64_t row);
+
+#endif

@@ -1,0 +1,609 @@
+/* The course: NumPy's random numbers, every figure of the lessons on every device, documents that say what they compute, text
+ * in columns.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lessons/display.h"
+#include "lessons/doc_json.h"
+#include "lessons/lesson.h"
+#include "lessons/terminal.h"
+#include "support.h"
+
+static const lesson_parameters defaults;
+
+/* Run a lesson; fail with its own words. */
+static void run_lesson(lesson *lesson, const lesson_entry *entry, clattn_context *context, doc_language language,
+                       const lesson_parameters *parameters) {
+    bool right = lesson_run(lesson, entry, context, language, parameters);
+    ck_assert_msg(right, "%s: %s", entry->name, lesson->error);
+}
+
+static clattn_context *native_context(void) {
+    clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
+    clattn_context *context = NULL;
+    options.device = "native";
+    ck_assert_int_eq(clattn_context_create(&options, &context), CLATTN_OK);
+    return context;
+}
+
+/* ---- random ------------------------------------------------------------------------------------------------------- */
+
+/* RandomState(42), as NumPy prints them with all digits. */
+START_TEST(random_numbers_are_numpys) {
+    static const double uniform[] = {0.3745401188473625, 0.9507143064099162, 0.7319939418114051, 0.5986584841970366};
+    static const double normal[] = {0.4967141530112327, -0.13826430117118466, 0.6476885381006925, 1.5230298564080254,
+                                    -0.23415337472333597};
+    numpy_random random;
+    numpy_seed(&random, 42);
+    for (size_t i = 0; i < COUNT(uniform); i++) ck_assert_double_eq(numpy_rand(&random), uniform[i]);
+    numpy_seed(&random, 42);
+    for (size_t i = 0; i < COUNT(normal); i++) ck_assert_double_eq(numpy_randn(&random), normal[i]);
+}
+END_TEST
+
+/* The 10000th word of MT19937 from seed 5489 is the published check of an implementation. */
+START_TEST(random_words_are_the_generators) {
+    numpy_random random;
+    numpy_seed(&random, 5489);
+    double last = 0;
+    for (int i = 0; i < 5000; i++) last = numpy_rand(&random); /* two words each */
+    ck_assert_uint_eq((uint64_t)(last * 9007199254740992.0) & 0x3ffffff, UINT64_C(4123659995) >> 6);
+}
+END_TEST
+
+START_TEST(rounding_is_numpys) {
+    ck_assert_double_eq(numpy_round2(0.125), 0.12); /* to even */
+    ck_assert_double_eq(numpy_round2(0.135), 0.14);
+    ck_assert_double_eq(numpy_round2(-1.005), -1.0); /* 100 x is -100.49999999999999 */
+}
+END_TEST
+
+/* ---- figures ------------------------------------------------------------------------------------------------------- */
+
+#ifdef CLATTN_HAVE_CJSON
+
+/* All figures of a course, and how far they are from those they should be. */
+typedef struct comparison {
+    const lesson *lessons;
+    size_t lesson_count, compared;
+    double largest;
+    const char *device;
+} comparison;
+
+static const figure *find_figure(const comparison *c, const char *path) {
+    for (size_t i = 0; i < c->lesson_count; i++) {
+        const figure *figure = figures_find(&c->lessons[i].figures, path);
+        if (figure != NULL) return figure;
+    }
+    return NULL;
+}
+
+static void compare_value(comparison *c, const char *path, const figure *figure, int64_t index, const cJSON *wanted) {
+    c->compared++;
+    ck_assert_msg(index < figure->size[0] * figure->size[1], "%s: %s has no value %lld", c->device, path, (long long)index);
+    if (cJSON_IsString(wanted)) {
+        ck_assert_ptr_nonnull(figure->texts);
+        ck_assert_str_eq(figure->texts[index], wanted->valuestring);
+        return;
+    }
+    ck_assert_ptr_nonnull(figure->numbers);
+    double error = fabs(figure->numbers[index] - wanted->valuedouble);
+    ck_assert_msg(error <= 1e-5, "%s: %s[%lld] is %.9g, not %.9g", c->device, path, (long long)index, figure->numbers[index],
+                  wanted->valuedouble);
+    c->largest = fmax(c->largest, error);
+}
+
+static void compare_figure(comparison *c, const char *path, const cJSON *wanted) {
+    const figure *figure = find_figure(c, path);
+    ck_assert_msg(figure != NULL, "%s: there is no figure %s", c->device, path);
+    const cJSON *row, *value;
+    int64_t index = 0;
+    if (!cJSON_IsArray(wanted)) {
+        compare_value(c, path, figure, 0, wanted);
+        return;
+    }
+    cJSON_ArrayForEach(row, wanted) {
+        if (!cJSON_IsArray(row))
+            compare_value(c, path, figure, index++, row);
+        else
+            cJSON_ArrayForEach(value, row) compare_value(c, path, figure, index++, value);
+    }
+    ck_assert_int_eq(index, figure->size[0] * figure->size[1]);
+}
+
+static void compare_tree(comparison *c, const char *path, const cJSON *wanted) {
+    if (!cJSON_IsObject(wanted)) {
+        compare_figure(c, path, wanted);
+        return;
+    }
+    const cJSON *child;
+    cJSON_ArrayForEach(child, wanted) {
+        char below[256];
+        snprintf(below, sizeof below, "%s%s%s", path, *path != '\0' ? "/" : "", child->string);
+        compare_tree(c, below, child);
+    }
+}
+
+static cJSON *read_json(const char *path) {
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "cannot open %s", path);
+    static char text[1 << 16];
+    size_t size = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[size] = '\0';
+    cJSON *json = cJSON_Parse(text);
+    ck_assert_ptr_nonnull(json);
+    return json;
+}
+
+START_TEST(figures_are_those_of_the_documents) {
+    clattn_context *context = test_context((size_t)_i);
+    if (context == NULL) return; /* printed as skipped */
+    cJSON *wanted = read_json(CLATTN_TEST_DATA "/lesson_figures.json");
+    lesson lessons[32];
+    comparison c = {.lessons = lessons, .device = test_device_name((size_t)_i)};
+    for (const lesson_entry *entry = lesson_table; entry->name != NULL; entry++)
+        run_lesson(&lessons[c.lesson_count++], entry, context, DOC_EN, &defaults);
+    compare_tree(&c, "", wanted);
+    ck_assert_uint_ge(c.compared, 300);
+    printf("%s: %zu figures, the largest error %.1e\n", c.device, c.compared, c.largest);
+    for (size_t i = 0; i < c.lesson_count; i++) lesson_free(&lessons[i]);
+    cJSON_Delete(wanted);
+}
+END_TEST
+
+START_TEST(a_document_is_json) {
+    clattn_context *context = native_context();
+    lesson lesson;
+    lesson_parameters parameters = {.text = "</script> \"quoted\" \\ 词"};
+    run_lesson(&lesson, lesson_find("word-vectors"), context, DOC_ZH, &parameters);
+    cJSON *tree = doc_json(&lesson.doc);
+    char *text = cJSON_Print(tree);
+    cJSON *read = cJSON_Parse(text);
+    ck_assert_int_eq(cJSON_Compare(tree, read, true), 1);
+    ck_assert_int_eq(cJSON_GetObjectItem(read, "steps")->valueint, lesson.doc.step);
+    const cJSON *block;
+    int matrices = 0;
+    cJSON_ArrayForEach(block, cJSON_GetObjectItem(read, "blocks")) {
+        const cJSON *matrix = cJSON_GetObjectItem(block, "matrix");
+        if (matrix == NULL) continue;
+        matrices++;
+        ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(matrix, "values")),
+                         cJSON_GetObjectItem(matrix, "rows")->valueint);
+        ck_assert(cJSON_IsString(cJSON_GetObjectItem(block, "summary")));
+    }
+    ck_assert_int_gt(matrices, 5);
+    cJSON_Delete(read);
+    cJSON_free(text);
+    cJSON_Delete(tree);
+    lesson_free(&lesson);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+START_TEST(figures_are_nested_by_path) {
+    jmp_buf escape;
+    arena arena = {.escape = &escape};
+    ck_assert_int_eq(setjmp(escape), 0);
+    figures figures = {.arena = &arena};
+    figures_at(&figures, "a/b", 32, 0.5);
+    figures_number(&figures, "a/c", NAN);
+    figures_texts(&figures, "d", 2, (const char *const[]){"x", "y"});
+    cJSON *root = cJSON_CreateObject();
+    ck_assert(figures_json(root, &figures));
+    char *text = cJSON_PrintUnformatted(root);
+    ck_assert_str_eq(text, "{\"a\":{\"b\":{\"32\":0.5},\"c\":null},\"d\":[\"x\",\"y\"]}");
+    cJSON_free(text);
+    cJSON_Delete(root);
+    arena_free(&arena);
+}
+END_TEST
+
+#endif
+
+/* ---- documents ----------------------------------------------------------------------------------------------------- */
+
+static const doc_block *find_block(const doc *doc, const char *id) {
+    const doc_block *block = doc->first;
+    while (block != NULL && strcmp(block->id, id) != 0) block = block->next;
+    return block;
+}
+
+static double cell(const doc_matrix *m, int64_t i, int64_t j) {
+    return m->values[i * m->cols + j];
+}
+
+static double dot(const doc_matrix *left, int64_t i, const doc_matrix *right, int64_t j, bool rows) {
+    double sum = 0;
+    for (int64_t k = 0; k < left->cols; k++) sum += cell(left, i, k) * (rows ? cell(right, j, k) : cell(right, k, j));
+    return sum;
+}
+
+/* What the rule says cell (i, j) is: the formula that a page shows for the cell. */
+static double derived(const doc_matrix *m, const doc_matrix *left, const doc_matrix *right, int64_t i, int64_t j) {
+    switch (m->rule) {
+    case DOC_RULE_PRODUCT:
+        return m->factor * dot(left, i, right, j, false);
+    case DOC_RULE_PRODUCT_ROWS:
+        return m->factor * dot(left, i, right, j, true);
+    case DOC_RULE_SUM:
+        return cell(left, i, j) + cell(right, i, j);
+    case DOC_RULE_TANH:
+        return tanh(cell(left, i, j));
+    default:
+        return NAN;
+    }
+}
+
+/* Softmax of a row of `left` whose maximum is subtracted; what is masked has weight 0. */
+static double derived_softmax(const doc_matrix *left, int64_t i, int64_t j) {
+    double max = -INFINITY, sum = 0;
+    for (int64_t k = 0; k < left->cols; k++) max = fmax(max, cell(left, i, k));
+    for (int64_t k = 0; k < left->cols; k++) sum += exp(cell(left, i, k) - max);
+    return exp(cell(left, i, j) - max) / sum;
+}
+
+static int check_rule(const doc *doc, const doc_block *block) {
+    const doc_matrix *m = block->matrix;
+    if (m->rule == DOC_RULE_GIVEN) return 0;
+    const doc_block *left = find_block(doc, m->left), *right = m->right != NULL ? find_block(doc, m->right) : NULL;
+    ck_assert_msg(left != NULL && (m->right == NULL || right != NULL), "%s: %s is derived from blocks that are not there",
+                  doc->name, block->id);
+    for (int64_t i = 0; i < m->rows; i++) {
+        for (int64_t j = 0; j < m->cols; j++) {
+            double wanted = m->rule == DOC_RULE_SOFTMAX ? derived_softmax(left->matrix, i, j)
+                                                        : derived(m, left->matrix, right != NULL ? right->matrix : NULL, i, j);
+            double got = cell(m, i, j);
+            if (isnan(got)) continue; /* the two softmaxes that are wrong on purpose */
+            ck_assert_msg(fabs(got - wanted) <= 1e-4 * (1 + fabs(wanted)), "%s: %s(%lld, %lld) is %g, its rule says %g",
+                          doc->name, block->id, (long long)i, (long long)j, got, wanted);
+        }
+    }
+    return 1;
+}
+
+/* Ids are unique, steps ascend, every figure has a title and words that say what it shows. */
+static void check_blocks(const doc *doc, int counts[DOC_KIND_COUNT]) {
+    int last = 0;
+    for (const doc_block *block = doc->first; block != NULL; block = block->next) {
+        counts[block->kind]++;
+        ck_assert_ptr_eq(find_block(doc, block->id), block);
+        ck_assert_msg(block->kind == DOC_MATRIX || block->step >= last, "%s: %s goes back", doc->name, block->id);
+        last = block->step > last ? block->step : last;
+        ck_assert_int_le(block->step, doc->step);
+        if (block->text != NULL)
+            ck_assert_msg(display_valid(block->text) && *block->text != '\0', "%s: %s", doc->name, block->id);
+        else
+            ck_assert(block->title != NULL && *doc_describe(doc, block) != '\0');
+    }
+}
+
+START_TEST(lessons_ask_show_and_correct) {
+    clattn_context *context = native_context();
+    int derived_matrices = 0;
+    for (const lesson_entry *entry = lesson_table; entry->name != NULL; entry++) {
+        int counts[2][DOC_KIND_COUNT] = {{0}};
+        for (int language = DOC_ZH; language <= DOC_EN; language++) {
+            lesson lesson;
+            run_lesson(&lesson, entry, context, (doc_language)language, &defaults);
+            check_blocks(&lesson.doc, counts[language]);
+            for (const doc_block *block = lesson.doc.first; block != NULL; block = block->next)
+                if (block->kind == DOC_MATRIX) derived_matrices += check_rule(&lesson.doc, block);
+            lesson_free(&lesson);
+        }
+        for (int kind = 0; kind < DOC_KIND_COUNT; kind++) /* a remark of what was too slow may come or not */
+            if (kind != DOC_PARAGRAPH)
+                ck_assert_msg(counts[0][kind] == counts[1][kind], "%s: %s", entry->name, doc_kind_name(kind));
+        ck_assert_msg(counts[0][DOC_QUESTION] == 1 && counts[0][DOC_MISCONCEPTION] == 1 && counts[0][DOC_FORMULA] >= 1, "%s",
+                      entry->name);
+        ck_assert_msg(counts[0][DOC_MATRIX] + counts[0][DOC_PLOT] > 0, "%s shows nothing", entry->name);
+    }
+    ck_assert_int_ge(derived_matrices, 40);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* Whether a text has characters of Chinese. */
+static bool is_chinese(const char *text) {
+    while (text != NULL && *text != '\0') {
+        uint32_t code;
+        text += display_decode(text, &code);
+        if (code >= 0x4e00 && code < 0xa000) return true;
+    }
+    return false;
+}
+
+START_TEST(each_language_is_its_own) {
+    clattn_context *context = native_context();
+    for (const lesson_entry *entry = lesson_table; entry->name != NULL; entry++) {
+        lesson zh, en;
+        run_lesson(&zh, entry, context, DOC_ZH, &(lesson_parameters){0});
+        run_lesson(&en, entry, context, DOC_EN, &(lesson_parameters){0});
+        ck_assert(is_chinese(zh.doc.title) && !is_chinese(en.doc.title));
+        for (const doc_block *block = zh.doc.first; block != NULL; block = block->next)
+            if (block->kind != DOC_FORMULA && block->text != NULL)
+                ck_assert_msg(is_chinese(block->text), "%s: %s", entry->name, block->text);
+        const bool chinese_words = strstr("word-vectors heads mask", entry->name) != NULL; /* the sentence itself is Chinese */
+        for (const doc_block *block = en.doc.first; block != NULL; block = block->next)
+            ck_assert_msg(chinese_words ||
+                              !(is_chinese(block->text) || is_chinese(block->answer) || is_chinese(block->summary)),
+                          "%s: %s", entry->name, block->id);
+        lesson_free(&zh);
+        lesson_free(&en);
+    }
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* ---- what the lessons claim ---------------------------------------------------------------------------------------- */
+
+static double number(const lesson *lesson, const char *path) {
+    const figure *figure = figures_find(&lesson->figures, path);
+    ck_assert_msg(figure != NULL, "%s", path);
+    return figure->numbers[0];
+}
+
+static void run_native(lesson *lesson, const char *name, clattn_context *context, const lesson_parameters *parameters) {
+    run_lesson(lesson, lesson_find(name), context, DOC_EN, parameters);
+}
+
+START_TEST(claims_hold) {
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "heads", context, &defaults);
+    ck_assert_double_le(number(&l, "heads/difference_from_loop"), 1e-6);
+    lesson_free(&l);
+    run_native(&l, "softmax", context, &defaults);
+    ck_assert_double_le(fabs(number(&l, "softmax/online") - number(&l, "softmax/whole")), 1e-5);
+    ck_assert(isnan(number(&l, "softmax/naive")) && !isnan(number(&l, "softmax/safe")));
+    ck_assert(isnan(figures_find(&l.figures, "softmax/one_maximum_for_all")->numbers[3]));
+    lesson_free(&l);
+    run_native(&l, "mask", context, &defaults);
+    ck_assert_double_eq_tol(number(&l, "mask/all_hidden_finite"), 0.2, 1e-6);
+    ck_assert_double_eq(number(&l, "mask/all_hidden_infinite"), 0);
+    lesson_free(&l);
+    run_native(&l, "positions", context, &defaults);
+    ck_assert_double_le(number(&l, "positions/difference_without"), 1e-5);
+    ck_assert_double_ge(number(&l, "positions/difference_with"), 0.1);
+    lesson_free(&l);
+    run_native(&l, "memory", context, &defaults);
+    ck_assert_double_eq(number(&l, "memory/shares_hold_at_length"), 768);
+    ck_assert_double_eq_tol(number(&l, "memory/weights_share_percent/768"), 45, 0.5);
+    ck_assert_double_ge(number(&l, "memory/staged_workspace_bytes/4096"), number(&l, "memory/weights_bytes/4096"));
+    ck_assert_double_lt(number(&l, "memory/fused_workspace_bytes/4096"), 0.01 * number(&l, "memory/weights_bytes/4096"));
+    lesson_free(&l);
+    run_native(&l, "serial-steps", context, &defaults);
+    ck_assert_double_ge(number(&l, "serial_steps/recurrence_steps/16"), 16);
+    ck_assert_double_eq(number(&l, "serial_steps/attention_steps/16"), 1);
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+START_TEST(scaling_is_as_it_says) {
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "scaling", context, &(lesson_parameters){.seed = {true, 7}, .dim = {true, 256}});
+    ck_assert_double_eq_tol(number(&l, "scaling/variance/256"), 256, 40);
+    ck_assert_double_lt(number(&l, "scaling/entropy_none/256"), number(&l, "scaling/entropy_sqrt/256"));
+    ck_assert_double_lt(number(&l, "scaling/entropy_sqrt/256"), number(&l, "scaling/entropy_d/256"));
+    lesson_free(&l);
+    run_native(&l, "initialisation", context, &defaults);
+    const figure *gradient = figures_find(&l.figures, "initialisation/gradient");
+    ck_assert_double_lt(gradient->numbers[gradient->size[0] - 1], 0.2 * gradient->numbers[0]);
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* ---- parameters ---------------------------------------------------------------------------------------------------- */
+
+START_TEST(parameters_change_the_experiment) {
+    clattn_context *context = native_context();
+    lesson l, other;
+    const lesson_parameters parameters = {.lengths = {3, {64, 5, 5}}, .seed = {true, 3}, .pairs = {true, 7}, .dim = {true, 12}};
+    run_native(&l, "rnn-bottleneck", context, &parameters);
+    ck_assert_ptr_nonnull(figures_find(&l.figures, "rnn_bottleneck/mean_cosine_by_length/5"));
+    ck_assert_ptr_nonnull(figures_find(&l.figures, "rnn_bottleneck/mean_cosine_by_length/64"));
+    ck_assert_ptr_null(figures_find(&l.figures, "rnn_bottleneck/mean_cosine_by_length/2"));
+    ck_assert_double_eq(number(&l, "rnn_bottleneck/pairs"), 7);
+    lesson_free(&l);
+    run_native(&l, "lstm-memory", context, &(lesson_parameters){.forget_bias = {true, 3}});
+    run_native(&other, "lstm-memory", context, &defaults);
+    ck_assert_double_eq(number(&l, "lstm_memory/rnn/32"), number(&other, "lstm_memory/rnn/32"));
+    ck_assert_double_gt(number(&l, "lstm_memory/lstm_forget_bias_3/32"), number(&other, "lstm_memory/lstm_forget_bias_6/32"));
+    lesson_free(&l);
+    lesson_free(&other);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+START_TEST(words_are_the_students) {
+    static const char *const wanted[] = {"I", "love", "注", "意", "力", "</script>", "é"};
+    clattn_context *context = native_context();
+    lesson l;
+    for (const lesson_entry *entry = lesson_table; entry->name != NULL; entry++) {
+        if ((entry->parameters & LESSON_TEXT) == 0) continue;
+        run_lesson(&l, entry, context, DOC_EN, &(lesson_parameters){.text = " I love注意力\t</script> é "});
+        bool told = strcmp(entry->name, "serial-steps") == 0; /* which has no vectors */
+        for (const doc_block *block = l.doc.first; block != NULL; block = block->next)
+            told = told || (block->text != NULL && strstr(block->text, "drawn at random") != NULL);
+        ck_assert_msg(told, "%s does not say where vectors come from", entry->name);
+        lesson_free(&l);
+    }
+    run_native(&l, "word-vectors", context, &(lesson_parameters){.text = " I love注意力\t</script> é "});
+    const figure *words = figures_find(&l.figures, "word_vectors/words");
+    ck_assert_int_eq(words->size[0], COUNT(wanted));
+    for (size_t i = 0; i < COUNT(wanted); i++) ck_assert_str_eq(words->texts[i], wanted[i]);
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+START_TEST(words_that_are_none_are_refused) {
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"  \t ", "no word"}, {"a\xff", "UTF-8"}, {"\xed\xa0\x80", "UTF-8"}, {"\xc0\x80", "UTF-8"}, {"a\x1b[2Jb", "control"}};
+    clattn_context *context = native_context();
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        lesson l;
+        bool right = lesson_run(&l, lesson_find("qkv"), context, DOC_EN, &(lesson_parameters){.text = bad[i].text});
+        ck_assert_msg(!right && l.exit_code == CLI_USAGE && strstr(l.error, bad[i].says) != NULL, "%zu: %s", i, l.error);
+        lesson_free(&l);
+    }
+    char many[257 * 2 + 1];
+    for (int i = 0; i < 257; i++) memcpy(many + 2 * i, "a ", 3);
+    lesson l;
+    ck_assert(!lesson_run(&l, lesson_find("qkv"), context, DOC_EN, &(lesson_parameters){.text = many}));
+    ck_assert_ptr_nonnull(strstr(l.error, "256"));
+    lesson_free(&l);
+    many[2 * 256] = '\0';
+    run_native(&l, "word-vectors", context, &(lesson_parameters){.text = many});
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+START_TEST(experiments_that_are_too_large_are_refused) {
+    clattn_context *context = native_context();
+    lesson l;
+    bool right = lesson_run(&l, lesson_find("rnn-bottleneck"), context, DOC_EN,
+                            &(lesson_parameters){.lengths = {1, {4096}}, .pairs = {true, 1000}, .dim = {true, 1024}});
+    ck_assert(!right);
+    ck_assert_int_eq(l.exit_code, CLI_USAGE);
+    ck_assert_ptr_nonnull(strstr(l.error, "too many"));
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* ---- text in columns ----------------------------------------------------------------------------------------------- */
+
+START_TEST(widths_are_those_of_a_terminal) {
+    ck_assert_int_eq(display_width("abc"), 3);
+    ck_assert_int_eq(display_width("注意力"), 6);
+    ck_assert_int_eq(display_width("，。（"), 6);
+    ck_assert_int_eq(display_width("e\xcc\x81"), 1); /* e and an accent that stands on it */
+    ck_assert_int_eq(display_width("→·√"), 3);
+    ck_assert_int_eq(display_width("😀"), 2);
+    ck_assert_int_eq(display_width(""), 0);
+}
+END_TEST
+
+/* What a function of display.h writes. */
+static char *written(void (*write)(FILE *, const char *, int), const char *text, int width) {
+    char *memory = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&memory, &size);
+    ck_assert_ptr_nonnull(file);
+    write(file, text, width);
+    fclose(file);
+    return memory;
+}
+
+static void pad_left(FILE *out, const char *text, int width) {
+    display_pad(out, text, width, false);
+}
+
+static void pad_right(FILE *out, const char *text, int width) {
+    display_pad(out, text, width, true);
+}
+
+static void wrap(FILE *out, const char *text, int width) {
+    display_wrap(out, text, width, 0, 2);
+}
+
+START_TEST(text_is_cut_and_filled) {
+    static const struct {
+        void (*write)(FILE *, const char *, int);
+        const char *text;
+        int width;
+        const char *wanted;
+    } cases[] = {
+        {pad_left, "ab", 4, "ab  "},
+        {pad_right, "ab", 4, "  ab"},
+        {pad_left, "中国", 4, "中国"},
+        {pad_left, "中国人", 5, "中国…"},
+        {pad_left, "中国人", 4, "中… "},
+        {wrap, "one two", 5, "one\n  two\n"},
+        {wrap, "甲乙丙丁", 4, "甲乙\n  丙\n  丁\n"},
+        {wrap, "甲乙，丙", 5, "甲\n  乙，\n  丙\n"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *text = written(cases[i].write, cases[i].text, cases[i].width);
+        ck_assert_str_eq(text, cases[i].wanted);
+        free(text);
+    }
+}
+END_TEST
+
+/* Every line of every lesson, with words of one's own, too. */
+START_TEST(lessons_fit_eighty_columns) {
+    clattn_context *context = native_context();
+    const lesson_parameters words = {.text = "反对称张量 internationalisation 的 the quick brown fox jumps over the lazy dog "
+                                             "又 一次 跳过 栅栏 supercalifragilistic"};
+    for (const lesson_entry *entry = lesson_table; entry->name != NULL; entry++) {
+        for (int form = 0; form < 4; form++) {
+            if (form >= 2 && (entry->parameters & LESSON_TEXT) == 0) continue;
+            lesson lesson;
+            char *memory = NULL;
+            size_t size = 0;
+            run_lesson(&lesson, entry, context, form % 2 == 0 ? DOC_ZH : DOC_EN, form >= 2 ? &words : &defaults);
+            terminal terminal = {.out = open_memstream(&memory, &size)};
+            ck_assert(terminal_print(&terminal, &lesson.doc));
+            fclose(terminal.out);
+            for (char *line = strtok(memory, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+                ck_assert_msg(display_width(line) <= TERMINAL_WIDTH, "%s: %s", entry->name, line);
+                ck_assert_msg(strchr(line, '\033') == NULL, "%s is not plain", entry->name);
+            }
+            free(memory);
+            lesson_free(&lesson);
+        }
+    }
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* ---- the suite ----------------------------------------------------------------------------------------------------- */
+
+static Suite *lesson_suite(void) {
+    Suite *suite = suite_create("lesson");
+    TCase *numbers = tcase_create("numbers");
+    tcase_add_test(numbers, random_numbers_are_numpys);
+    tcase_add_test(numbers, random_words_are_the_generators);
+    tcase_add_test(numbers, rounding_is_numpys);
+#ifdef CLATTN_HAVE_CJSON
+    tcase_add_loop_test(numbers, figures_are_those_of_the_documents, 0, (int)test_device_count());
+    tcase_add_test(numbers, a_document_is_json);
+    tcase_add_test(numbers, figures_are_nested_by_path);
+#endif
+    suite_add_tcase(suite, numbers);
+    TCase *documents = tcase_create("documents");
+    tcase_add_test(documents, lessons_ask_show_and_correct);
+    tcase_add_test(documents, each_language_is_its_own);
+    tcase_add_test(documents, claims_hold);
+    tcase_add_test(documents, scaling_is_as_it_says);
+    suite_add_tcase(suite, documents);
+    TCase *parameters = tcase_create("parameters");
+    tcase_add_test(parameters, parameters_change_the_experiment);
+    tcase_add_test(parameters, words_are_the_students);
+    tcase_add_test(parameters, words_that_are_none_are_refused);
+    tcase_add_test(parameters, experiments_that_are_too_large_are_refused);
+    suite_add_tcase(suite, parameters);
+    TCase *text = tcase_create("text");
+    tcase_add_test(text, widths_are_those_of_a_terminal);
+    tcase_add_test(text, text_is_cut_and_filled);
+    tcase_add_test(text, lessons_fit_eighty_columns);
+    suite_add_tcase(suite, text);
+    return suite;
+}
+
+int main(void) {
+    return run_device_suite(lesson_suite());
+}
