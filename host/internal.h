@@ -134,6 +134,7 @@ typedef struct clattn__device {
     clattn_device_info info;
     bool has_cpu_family, has_gpu_family, has_clblast; /* which rows may serve, in the table's order */
     clattn__devices gpu;                 /* whose GPU it is; 0 where it is none or not known */
+    bool has_mma;                        /* tensor cores for rows with MMA, or a test that has them emulated */
     bool has_f64;                        /* whether they compute in f64 */
     int vector_width;                    /* of CPU rows; the native ISA level's or the device's native width */
     size_t max_work_group;               /* GPU rows */

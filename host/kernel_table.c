@@ -154,6 +154,10 @@ const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *d
     if (row->role == CLATTN__ROLE_COPY && !device->has_f64 && (params->copy.x_dtype == DTYPE_F64 || params->copy.y_dtype == DTYPE_F64))
         return "this device does not compute in f64";
     if (macro_value(variant->macros, "DTYPE", 0) == DTYPE_F64 && !device->has_f64) return "this device does not compute in f64";
+    if (clattn__row_macro(row, "MMA", 0)) {
+        if (!device->has_mma) return "needs NVIDIA's tensor cores, of compute capability 8.0 or newer";
+        if (params->attention.dtype == DTYPE_F32) return "takes f16 and bf16";
+    }
     if (row->role == CLATTN__ROLE_ATTENTION || row->role == CLATTN__ROLE_ATTENTION_SPLIT) {
         const attention_params *a = &params->attention;
         const int limit = clattn__row_macro(row, "HEAD_DIM_LIMIT", INT_MAX);

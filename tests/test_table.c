@@ -151,6 +151,13 @@ static clattn__params params_of_dim(clattn__role role, int dim) {
     return params;
 }
 
+/* Of the first type that a row takes. */
+static clattn__params params_of_row(const clattn__row *row, int dim) {
+    clattn__params params = params_of_dim(row->role, dim);
+    if (clattn__row_macro(row, "MMA", 0)) params.attention.dtype = DTYPE_F16;
+    return params;
+}
+
 /* The device for which a row is made: as wide, as large, and no more; of the first vendor that it is meant for. */
 static clattn__device device_of(const clattn__row *row) {
     const int gpus = row->devices & CLATTN__GPUS;
@@ -159,6 +166,7 @@ static clattn__device device_of(const clattn__row *row) {
         .has_cpu_family = row->family == CLATTN__FAMILY_CPU,
         .has_gpu_family = row->family == CLATTN__FAMILY_GPU,
         .has_clblast = row->family == CLATTN__FAMILY_CLBLAST,
+        .has_mma = clattn__row_macro(row, "MMA", 0),
         .vector_width = clattn__row_macro(row, "VECTOR_WIDTH", 1),
         .max_work_group = (size_t)clattn__row_macro(row, "WORK_GROUP", 1),
         .local_bytes = (size_t)clattn__row_macro(row, "LOCAL_BYTES", 0),
@@ -169,7 +177,7 @@ START_TEST(row_can_be_chosen) {
     const clattn__row *row = &clattn__rows[_i];
     clattn_context *context = fake_context(device_of(row));
     const int dim = clattn__row_macro(row, "HEAD_DIM_LIMIT", 64);
-    clattn__params params = params_of_dim(row->role, dim);
+    clattn__params params = params_of_row(row, dim);
     if (row->role == CLATTN__ROLE_ATTENTION_SPLIT) {
         params.attention.heads_q = params.attention.heads_kv = 1;
         params.attention.len_q = clattn__row_macro(row, "GROUP_ROWS_LIMIT", 16);
@@ -292,7 +300,7 @@ END_TEST
 /* Make one row ready on a device; *step is the caller's to release. */
 static void prepare_row(clattn_context *context, const clattn__row *row, int dim, clattn__step *step) {
     clattn_plan plan = {.context = context};
-    *step = (clattn__step){.row = row, .params = params_of_dim(row->role, dim), .repeat = 1};
+    *step = (clattn__step){.row = row, .params = params_of_row(row, dim), .repeat = 1};
     ck_assert(clattn__role_variant(row->role, &step->params, &step->variant));
     clattn_status status = context->backend->prepare(&plan, step);
     ck_assert_msg(status == CLATTN_OK, "%s with dim %d: %s: %s", row->name, dim, clattn_status_name(status), error_text(context));

@@ -61,6 +61,7 @@ static clattn__device device_of(const clattn__row *row) {
     return (clattn__device){
         .has_cpu_family = row->family == CLATTN__FAMILY_CPU,
         .has_gpu_family = row->family == CLATTN__FAMILY_GPU,
+        .has_mma = clattn__row_macro(row, "MMA", 0),
         .vector_width = clattn__row_macro(row, "VECTOR_WIDTH", 0),
         .max_work_group = (size_t)clattn__row_macro(row, "WORK_GROUP", 1),
         .local_bytes = (size_t)clattn__row_macro(row, "LOCAL_BYTES", 0),

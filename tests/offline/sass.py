@@ -6,6 +6,8 @@ The model, of one warp scheduler (there are four in a multiprocessor, and they s
   - it issues an instruction a cycle, and at peak each is a multiply-add of 32 lanes;
   - a load of 4, 8 or 16 bytes a lane from local memory takes the unit that all four share 1, 1 or 2 cycles. A tile's loads are
     as wide as that because half of them are broadcasts; conflicts of banks are not modelled;
+  - a product of fragments on the tensor cores (HMMA, m16n8k16) takes them as long as 4 instructions (sm_90: 512 multiply-adds of
+    f16 a cycle and scheduler), which other instructions of that time do not lengthen;
   - waiting is hidden by other warps.
 So the share of a loop's issue slots that are multiply-adds is the most of the peak that it can reach. It is a bound to compare
 kernels by, and to hold beside what a GPU measures one day; it is not a measurement.
@@ -15,6 +17,7 @@ import re
 MULTIPLIES = ("FFMA", "HMMA")
 LOAD_CYCLES = {"LDS": 1, "LDS.64": 1, "LDS.128": 2}
 SCHEDULERS = 4
+HMMA_CYCLES = 4
 # A loop is one that multiplies when it has this many multiply-adds, and they are this much of it.
 LEAST_MULTIPLIES = 32
 LEAST_SHARE = 0.4
@@ -89,8 +92,30 @@ def tile_loops(macros):
             ("values", rows * macros["VALUE_DIM_MAX"] // macros["WORK_GROUP"], macros["TILE_J"])]
 
 
+def judge_fragments(text):
+    """Of a kernel of fragments, whose products are unrolled: its loop over tiles of keys. What masked tiles need besides stands in
+    that loop, too, so that its share is less than that of an ordinary tile."""
+    names, jumps = instruction_names(text)
+    loops = [Loop(first, last, names) for first, last in jumps]
+    loop = min((each for each in loops if each.count("HMMA")), key=lambda each: each.size, default=None)
+    if loop is None:
+        raise ValueError("no loop has HMMA")
+    products = loop.count("HMMA")
+    return [{
+        "loop": "tile",
+        "instructions": loop.size,
+        "multiply_adds": products,
+        "share": round(100 * loop.share(), 1),
+        "loads_per_multiply_add": round(loop.loads() / products, 3),
+        "share_with_moves": round(100 * loop.share(), 1),
+        "predicted_peak": round(100 * min(1, HMMA_CYCLES * products / loop.size), 1),
+    }]
+
+
 def judge(text, macros):
     """Of each main loop what the report says; ValueError where the machine code is not as the kernel's source suggests."""
+    if "MMA" in macros:
+        return judge_fragments(text)
     wanted, found = tile_loops(macros), main_loops(text)
     if len(wanted) != len(found):
         raise ValueError("%d loops multiply where the source has %d" % (len(found), len(wanted)))
