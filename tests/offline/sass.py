@@ -101,13 +101,14 @@ def judge_fragments(text):
     if loop is None:
         raise ValueError("no loop has HMMA")
     products = loop.count("HMMA")
+    share = round(100 * products / loop.size, 1)
     return [{
         "loop": "tile",
         "instructions": loop.size,
         "multiply_adds": products,
-        "share": round(100 * loop.share(), 1),
+        "share": share,
         "loads_per_multiply_add": round(loop.loads() / products, 3),
-        "share_with_moves": round(100 * loop.share(), 1),
+        "share_with_moves": share,
         "predicted_peak": round(100 * min(1, HMMA_CYCLES * products / loop.size), 1),
     }]
 
