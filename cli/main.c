@@ -27,6 +27,8 @@ static const struct {
     {"devices", devices_main, "every device that can compute, and which one is picked"},
     {"bench", clattn_bench_main, "attention beside the recurrence, measured here"},
     {"lesson", clattn_lesson_main, "the course: from the recurrence to attention, computed here"},
+    {"race", race_main, "attention and the recurrence side by side, for a class"},
+    {"lab", lab_main, "a kernel of yours, checked and timed beside the library's"},
     {"help", help_main, "this list, or how a command is used"},
 };
 

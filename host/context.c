@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "internal.h"
+#include "self_check.h"
 
 clattn_context *clattn__context_new(const clattn_context_options *options) {
     clattn_context *context = calloc(1, sizeof *context);
@@ -26,6 +27,7 @@ void clattn__context_close(clattn_context *context) {
     context->state = NULL;
     context->device = (clattn__device){0};
     clattn__row_bans_lift(context);
+    clattn__self_checks_close(context);
 }
 
 void clattn_context_destroy(clattn_context *context) {
@@ -38,13 +40,16 @@ void clattn_context_destroy(clattn_context *context) {
 }
 
 clattn_status clattn__context_options(const clattn_context_options *given, clattn_context_options *options) {
-    if (!given) {
-        *options = (clattn_context_options)CLATTN_CONTEXT_OPTIONS_INIT;
-        return CLATTN_OK;
-    }
+    const char *problem = clattn__self_check_problem();
+    *options = (clattn_context_options)CLATTN_CONTEXT_OPTIONS_INIT;
+    if (!given) return problem ? CLATTN_ERROR_ARGUMENT : CLATTN_OK;
     clattn_status status = clattn__read_struct(NULL, "options", options, sizeof *options, given);
     if (status == CLATTN_ERROR_UNSUPPORTED && given->error && given->error_size) /* a larger struct: these fields are in it */
         clattn__text_copy("options: a field past those that this library knows is set", given->error, given->error_size);
+    if (status == CLATTN_OK && problem) {
+        if (options->error && options->error_size) clattn__text_copy(problem, options->error, options->error_size);
+        status = CLATTN_ERROR_ARGUMENT;
+    }
     return status;
 }
 

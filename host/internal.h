@@ -140,6 +140,7 @@ typedef struct clattn__device {
     size_t max_work_group;               /* GPU rows */
     size_t local_bytes;                  /* GPU rows */
     size_t max_params_bytes;
+    size_t max_alloc_bytes;              /* of one buffer; 0: as much as there is memory */
 } clattn__device;
 
 /* NULL when a row can serve these parameters on a device, else why not. */
@@ -191,6 +192,7 @@ struct clattn_context {
     pthread_mutex_t lock;         /* the lists below */
     struct clattn__error *errors; /* each thread's last */
     struct clattn__ban *bans;     /* rows that do not serve here */
+    struct clattn__self_checks *self_checks; /* rows that are known to compute right: self_check.h; NULL: none are checked */
     clattn__text why; /* the choice of the device, in words */
     void *state; /* the backend's */
 };
@@ -269,7 +271,8 @@ struct clattn_plan {
     const clattn__operator *op;
     const char *name; /* op->name, but "rnn" or "lstm" */
     bool probing;     /* clattn_supports_*: choose rows, prepare nothing */
-    const clattn__row *failed_row; /* that did not build, */
+    const clattn__row *only_row; /* serves its role whatever the table prefers; NULL: as it prefers */
+    const clattn__row *failed_row; /* that did not build or computed wrong, */
     clattn__variant failed_variant; /* in this variant */
     union {
 #define X(op) clattn_##op##_desc op;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "self_check.h"
 
 /* ---- what operators call ------------------------------------------------------------------------------------------- */
 
@@ -59,12 +60,26 @@ clattn_status clattn__plan_choose(clattn_plan *plan, clattn__role role, const cl
     clattn_context *context = plan->context;
     clattn__text why = {0};
     clattn_status status = CLATTN_OK;
+    if (plan->only_row && plan->only_row->role == role) {
+        *row = plan->only_row;
+        return CLATTN_OK;
+    }
     *row = clattn__choose_row(context, role, params, &why);
     if (!*row)
         status = clattn__fail(context, CLATTN_ERROR_UNSUPPORTED, "no kernel for %s on %s%s%.*s", clattn__roles[role].entry,
                               context->device.info.id, why.length ? "\n" : "", why.length ? (int)why.length - 1 : 0,
                               why.data ? why.data : "");
     clattn__text_free(&why);
+    return status;
+}
+
+/* Build the step's kernel, and see that it computes. */
+static clattn_status plan_prepare(clattn_plan *plan, clattn__step *step) {
+    clattn_context *context = plan->context;
+    clattn_status status = context->backend->prepare(plan, step);
+    if (status != CLATTN_OK) return status;
+    status = clattn__self_check(context, step);
+    if (status != CLATTN_OK) context->backend->release(context, step);
     return status;
 }
 
@@ -79,7 +94,7 @@ clattn_status clattn__plan_step_of(clattn_plan *plan, const clattn__row *row, co
 
     clattn_status status = plan_reserve_step(plan);
     if (status != CLATTN_OK) return status;
-    if (!plan->probing) status = plan->context->backend->prepare(plan, &step);
+    if (!plan->probing) status = plan_prepare(plan, &step);
     if (status == CLATTN_ERROR_BUILD) {
         plan->failed_row = row;
         plan->failed_variant = step.variant;
@@ -123,7 +138,15 @@ void clattn_plan_destroy(clattn_plan *plan) {
     free(plan);
 }
 
-/* A row that does not build is banned, in that variant, and the plan built again without it, until one set of rows builds. */
+/* The workspace is one buffer, the plan's own or the caller's. */
+static clattn_status plan_check_workspace(const clattn_plan *plan) {
+    const size_t most = plan->context->device.max_alloc_bytes;
+    if (!most || plan->workspace_bytes <= most) return CLATTN_OK;
+    return clattn__fail(plan->context, CLATTN_ERROR_MEMORY, "%s, %s: a workspace of %zu bytes is needed; %s allocates at most %zu at once",
+                        plan->name, plan->algorithm, plan->workspace_bytes, plan->context->device.info.id, most);
+}
+
+/* A row that does not build, or computes wrong, is banned, in that variant, and the plan built again without it, until one set of rows builds. */
 static clattn_status plan_build(clattn_plan *plan) {
     clattn_context *context = plan->context;
     if (context->backend->runs_operators) {
@@ -137,7 +160,8 @@ static clattn_status plan_build(clattn_plan *plan) {
         clattn_status status = plan->op->build(plan);
         if (status == CLATTN_ERROR_UNSUPPORTED && plan->dropped.length)
             return clattn__fail(context, CLATTN_ERROR_BUILD, "no kernel is left:\n%s", plan->dropped.data);
-        if (status == CLATTN_OK || !plan->failed_row) return status;
+        if (status == CLATTN_OK) return plan_check_workspace(plan);
+        if (!plan->failed_row) return status;
         clattn__text_add(&plan->dropped, "dropped %s, which failed here: %s\n", plan->failed_row->name,
                          clattn__last_error(context));
         if (!clattn__row_ban(context, plan->failed_row, &plan->failed_variant)) return plan_out_of_memory(plan);
@@ -203,6 +227,7 @@ static clattn_status plan_create(clattn_context *context, const clattn__operator
         clattn_plan_destroy(plan);
         return status;
     }
+    clattn__self_checks_save(context);
     *out = plan;
     return CLATTN_OK;
 }

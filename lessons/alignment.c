@@ -52,8 +52,8 @@ static void show_map(lesson *lesson, const lesson_attention *attention) {
     map->col_axis = scores->col_axis;
     doc_grow(doc, map, DOC_BY_ROW, captions);
     doc_summary(doc, "前两行的亮格互换了位置：%s 对 %s，%s 对 %s。语序变了，注意力看得见。",
-                "The bright cells of the first two rows change places: %s with %s, %s with %s. The order of the words differs, "
-                "and attention sees it.",
+                "The bright cells of the first two rows change places: %s with %s, %s with %s. The order of the words "
+                "differs, and attention sees it.",
                 target[0], source[sentence_favourite(attention->weights, 0)], target[1],
                 source[sentence_favourite(attention->weights, 1)]);
 }
@@ -98,24 +98,23 @@ static void show_self(lesson *lesson) {
     map->row_axis = doc_text(doc, "谁在看", "who looks");
     map->col_axis = doc_text(doc, "看谁", "at whom");
     doc_summary(doc, "行和列是同一句话的词，自己也看自己：对角线最亮，因为一个向量和自己最像。",
-                "Rows and columns are the same words, and each looks at itself, too: the diagonal is bright, since a vector is "
-                "most like itself.");
+                "Rows and columns are the same words, and each looks at itself, too: the diagonal is bright, since a "
+                "vector is most like itself.");
     figures_mat(&lesson->figures, "alignment/self_attention", attention.weights);
 }
 
 void lesson_alignment(lesson *lesson) {
     doc *doc = &lesson->doc;
     doc_say(doc,
-            "把 deep learning is fun 译成法语。编码器不再只交出最后一个 "
-            "h，而是全部交出来；每写一个法语词，都回头看一遍，给每个英语词打分，softmax 成权重，再按权重混合。",
-            "Translate deep learning is fun into French. The encoder hands over every h, not just the last; for each French "
-            "word the decoder "
-            "looks back, scores every English word, turns scores into weights by softmax, and mixes by those.");
+            "把 deep learning is fun 译成法语。编码器不再只交出最后一个 h，而是全部交出来；每写一个法语词，都回头看一遍，"
+            "给每个英语词打分，softmax 成权重，再按权重混合。",
+            "Translate deep learning is fun into French. The encoder hands over every h, not just the last; for each "
+            "French word the decoder looks back, scores every English word, turns scores into weights by softmax, and "
+            "mixes by those.");
     doc_formula(doc, "α(i, j) = exp(e(i, j)) / Σ_j exp(e(i, j))        e = log w");
     doc_say(doc, "权重 w 是示意的，真实模型里由训练得到；算法是真的：打分为 0、偏置为 log w 的注意力。",
-            "The strengths w are schematic, where a real model has learnt them; the computation is real: attention with scores "
-            "of 0 and the "
-            "bias log w.");
+            "The strengths w are schematic, where a real model has learnt them; the computation is real: attention with "
+            "scores of 0 and the bias log w.");
     doc_ask(doc,
             doc_text(doc, "法语里形容词在名词后面。热图的亮格会排成一条直线吗？",
                      "In French the adjective follows its noun. Will the bright cells lie on a straight line?"),

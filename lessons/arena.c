@@ -27,7 +27,7 @@ char *arena_copy(arena *arena, const char *text) {
 char *arena_vformat(arena *arena, const char *format, va_list args) {
     va_list again;
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, again);
+    int length = format != NULL ? vsnprintf(NULL, 0, format, again) : -1;
     va_end(again);
     if (length < 0) longjmp(*arena->escape, 1);
     char *text = arena_alloc(arena, (size_t)length + 1);

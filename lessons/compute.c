@@ -12,11 +12,11 @@ typedef struct bindings {
     size_t count;
 } bindings;
 
-/* What the library says against it ends the lesson. */
-static void require(lesson *lesson, clattn_status status) {
+void lesson_require(lesson *lesson, clattn_status status) {
     if (status == CLATTN_OK) return;
     char text[1024] = "";
     clattn_context_error(lesson->context, text, sizeof text);
+    text[strcspn(text, "\n")] = '\0';
     lesson_fail(lesson, cli_exit_code(status), "%s", *text != '\0' ? text : clattn_status_text(status));
 }
 
@@ -38,7 +38,7 @@ mat lesson_product(lesson *lesson, mat x, mat w) {
     desc.x = bind_mat(&b, CLATTN_TENSOR_X, x);
     desc.w_q = bind_mat(&b, CLATTN_TENSOR_W_Q, w);
     desc.q = bind_mat(&b, CLATTN_TENSOR_Q, product);
-    require(lesson, clattn_project_qkv(lesson->context, &desc, NULL, b.args, b.count));
+    lesson_require(lesson, clattn_project_qkv(lesson->context, &desc, NULL, b.args, b.count));
     return product;
 }
 
@@ -55,7 +55,7 @@ void lesson_project(lesson *lesson, mat x, mat w_q, mat w_k, mat w_v, mat *q, ma
     desc.q = bind_mat(&b, CLATTN_TENSOR_Q, *q);
     desc.k = bind_mat(&b, CLATTN_TENSOR_K, *k);
     desc.v = bind_mat(&b, CLATTN_TENSOR_V, *v);
-    require(lesson, clattn_project_qkv(lesson->context, &desc, NULL, b.args, b.count));
+    lesson_require(lesson, clattn_project_qkv(lesson->context, &desc, NULL, b.args, b.count));
 }
 
 /* ---- attention ----------------------------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ void lesson_attend(lesson *lesson, lesson_attention *attention) {
     desc.options.has_scale = attention->has_scale;
     desc.options.scale = attention->scale;
     desc.options.scores_form = attention->form;
-    require(lesson, clattn_attention(lesson->context, &desc, NULL, b.args, b.count));
+    lesson_require(lesson, clattn_attention(lesson->context, &desc, NULL, b.args, b.count));
     if (attention->v.at != NULL) attention->out = out;
 }
 
@@ -101,7 +101,7 @@ void lesson_mha(lesson *lesson, lesson_layer *layer) {
     desc.weights =
         bind(&b, CLATTN_TENSOR_WEIGHTS, clattn_tensor_bhld(CLATTN_F32, 1, layer->heads, len, len), layer->weights.at);
     desc.heads_q = layer->heads;
-    require(lesson, clattn_mha(lesson->context, &desc, NULL, b.args, b.count));
+    lesson_require(lesson, clattn_mha(lesson->context, &desc, NULL, b.args, b.count));
 }
 
 /* ---- recurrence ---------------------------------------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ static mat recur(lesson *lesson, const lesson_recurrence *recurrence, mat c_n) {
     if (c_n.at != NULL) desc.c_n = bind(&b, CLATTN_TENSOR_C_N, clattn_tensor_bhld(CLATTN_F32, batch, 1, 1, hidden), c_n.at);
     desc.out = bind(&b, CLATTN_TENSOR_OUT, clattn_tensor_bhld(CLATTN_F32, batch, 1, steps, hidden), out.at);
     desc.forget_bias = recurrence->forget_bias;
-    require(lesson, clattn_recurrence(lesson->context, &desc, NULL, b.args, b.count));
+    lesson_require(lesson, clattn_recurrence(lesson->context, &desc, NULL, b.args, b.count));
     return out;
 }
 

@@ -9,6 +9,9 @@
 
 #include "lesson.h"
 
+/* What the library says against it, its first line, ends the lesson. */
+void lesson_require(lesson *, clattn_status status);
+
 /* x · w, as the projection of queries computes it. */
 mat lesson_product(lesson *, mat x, mat w);
 /* Q, K and V of one x. */

@@ -17,7 +17,7 @@ typedef struct head_run {
 static void measure_splits(lesson *lesson, int64_t length, head_run *run) {
     static const int64_t head_dims[SPLITS] = {8, 16, 32, 64, 128, 256};
     for (int i = 0; i < SPLITS; i++) {
-        if (i > 0 && !measure_worth(run->milliseconds[i - 1])) break;
+        if (i > 0 && !measure_worth(run->milliseconds[i - 1], 1)) break;
         const int64_t head_dim = head_dims[i], heads = WIDTH / head_dim;
         const measured m = measure_attention(lesson, (attention_size){heads, length, head_dim, CLATTN_ALGORITHM_FUSED});
         run->names[i] = arena_format(&lesson->arena, "%lld × %lld", (long long)heads, (long long)head_dim);
@@ -69,13 +69,13 @@ void lesson_head_dim(lesson *lesson) {
              "Length %lld, fused, by the wall clock, the fastest of several runs.", (long long)length);
     plot_bars(lesson, "rate", doc_text(doc, "每秒做多少运算", "Operations a second"), "GFLOP/s", DOC_ROLE_WEIGHTS, &run,
               run.rate, 1);
-    doc_summary(doc, "%s 比 %s 快 %.1f 倍。", "%1$s is %3$.1f times as fast as %2$s.", run.names[best], run.names[worst],
+    doc_summary(doc, "%s 的速度是 %s 的 %.1f 倍。", "%1$s is %3$.1f times as fast as %2$s.", run.names[best], run.names[worst],
                 run.rate[best] / run.rate[worst]);
     plot_bars(lesson, "time", doc_text(doc, "用多少时间", "Time"), "ms", DOC_ROLE_SCORES, &run, run.milliseconds, 3);
     doc_summary(doc, "同样的乘加，时间从 %.3f 到 %.3f ms。", "The same multiply-adds in %.3f to %.3f ms.",
                 run.milliseconds[best], run.milliseconds[worst]);
     doc_correct(doc, doc_text(doc, "头越多，模型一定越好。", "The more heads, the better the model."),
                 doc_text(doc, "头多则每个头窄，能分辨的少；而且如上所见，设备也未必喜欢。64 或 128 是常见的折中。",
-                         "More heads are narrower ones, which tell less apart; and as seen here, devices need not like them. "
-                         "64 or 128 is the usual compromise."));
+                         "More heads are narrower ones, which tell less apart; and as seen here, devices need not like "
+                         "them. 64 or 128 is the usual compromise."));
 }

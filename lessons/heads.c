@@ -107,20 +107,19 @@ void lesson_heads(lesson *lesson) {
     heads h = {.difference = 0};
     compute(lesson, &h);
     doc_say(doc, "一张热图只能说一种关系。把 Q、K、V 的列分给几个头，每个头就有自己的热图。",
-            "One map can tell of one relation. Deal the columns of Q, K and V out to several heads, and each has a map of its "
-            "own.");
+            "One map can tell of one relation. Deal the columns of Q, K and V out to several heads, and each has a map of "
+            "its own.");
     lesson_say_words(lesson, h.sentence.words, h.sentence.seed);
     doc_formula(doc, "head_h = softmax(Q_h·K_hᵀ / √d_h)·V_h        Z = [head_0 head_1 …]");
     doc_say(doc,
-            "常见的笔误：3 列分给 2 个头，3 // 2 = 1，两个头只用掉 2 列，第 3 "
-            "列丢了，拼不回原来的宽度。所以这一课给每个词添了第 4 个数。",
-            "A common slip: 3 columns for 2 heads, 3 // 2 = 1, so two heads use up 2 columns, the third is lost, and the parts "
-            "do not make the "
-            "whole. So this lesson gives each word a fourth number.");
+            "常见的笔误：3 列分给 2 个头，3 // 2 = 1，两个头只用掉 2 列，第 3 列丢了，拼不回原来的宽度。"
+            "所以这一课给每个词添了第 4 个数。",
+            "A common slip: 3 columns for 2 heads, 3 // 2 = 1, so two heads use up 2 columns, the third is lost, and the "
+            "parts do not make the whole. So this lesson gives each word a fourth number.");
     doc_ask(doc, doc_text(doc, "两个头比一个头多花一倍的计算吗？", "Do two heads cost twice the arithmetic of one?"),
             doc_text(doc, "不。每个头只有一半宽，Q·Kᵀ 和 A·V 的乘加总数不变；多出来的只是一张权重图。",
-                     "No. Each is half as wide, so the multiply-adds of Q·Kᵀ and A·V stay the same; what is added is one more "
-                     "map of weights."));
+                     "No. Each is half as wide, so the multiply-adds of Q·Kᵀ and A·V stay the same; what is added is one "
+                     "more map of weights."));
     show_split(lesson, &h);
     show_shapes(lesson, h.x.rows);
     figures_mat(&lesson->figures, "heads/weights", h.layer.weights);
@@ -128,6 +127,6 @@ void lesson_heads(lesson *lesson) {
     figures_number(&lesson->figures, "heads/difference_from_loop", h.difference);
     doc_correct(doc, doc_text(doc, "每个头都学会一种语法关系。", "Each head learns one grammatical relation."),
                 doc_text(doc, "没有人给头分工。训练后有的头看得出规律，有的看不出，有的删掉也没事。",
-                         "Nobody assigns them. After training some heads show a pattern, some do not, and some can be removed "
-                         "without harm."));
+                         "Nobody assigns them. After training some heads show a pattern, some do not, and some can be "
+                         "removed without harm."));
 }

@@ -121,8 +121,7 @@ void lesson_say_words(lesson *lesson, lesson_words words, uint32_t seed) {
     doc_say(&lesson->doc,
             "这是你自己的 %lld 个词。它们的词向量是用种子 %u 随机抽取的，没有经过训练：图里的形状是算出来的，词义不是。",
             "These are your own %lld words. Their vectors are drawn at random with seed %u and were never trained: the "
-            "arithmetic is "
-            "real, the meaning is not.",
+            "arithmetic is real, the meaning is not.",
             (long long)words.count, seed);
 }
 

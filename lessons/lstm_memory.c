@@ -8,7 +8,7 @@
 #include "courses.h"
 #include "pairs.h"
 
-enum { GATES = 4, BELT_STEPS = 24, MODELS = 3 };
+enum { GATES = 4, GATES_SHOWN = 3, FORGET = 2 /* in the library's order */, GATE_STEPS = 8, BELT_STEPS = 24, MODELS = 3 };
 
 /* The experiment's row blocks are forget, input, output, new; the library's input, output, forget, new. */
 static mat library_order(lesson *lesson, mat w) {
@@ -105,9 +105,8 @@ static void show_belt(lesson *lesson, const pairs_setting *setting, numpy_random
     const mat x = pairs_draw(lesson, random, 1, BELT_STEPS, setting->dim);
     double steps[BELT_STEPS], parts[MODELS][BELT_STEPS];
     doc_step(doc, "沿着传送带走：第一个词留下的差别，还剩几成？超过 1 是差别在长大：门也读 h，而 h 已经不同。",
-             "Along the belt: how much is left of the difference that the first word made? Above 1 it has grown, for the gates "
-             "read h, "
-             "which differs, too.");
+             "Along the belt: how much is left of the difference that the first word made? Above 1 it has grown, for the "
+             "gates read h, which differs, too.");
     doc_plot *plot = doc_add_plot(doc, "belt", doc_text(doc, "第一个词在记忆里的份额", "The first word's part in memory"));
     plot->x = (doc_axis){.label = doc_text(doc, "读过的词", "words read")};
     plot->y = (doc_axis){.label = doc_text(doc, "|A - B|，第 1 个词之后为 1", "|A - B|, 1 after word 1")};
@@ -126,6 +125,41 @@ static void show_belt(lesson *lesson, const pairs_setting *setting, numpy_random
                 models[2].name, parts[2][BELT_STEPS - 1]);
 }
 
+/* How far each gate stands open, word by word, on average over the hidden numbers. */
+static void show_gates(lesson *lesson, const pairs_setting *setting, const model *model, numpy_random *random) {
+    doc *doc = &lesson->doc;
+    arena *arena = &lesson->arena;
+    const int64_t dim = setting->dim;
+    lesson_recurrence r = model->recurrence;
+    r.batch = 1;
+    r.x = mat_randn(arena, random, GATE_STEPS, dim, 1);
+    const mat h = lesson_recur(lesson, &r), before = mat_new(arena, GATE_STEPS, dim);
+    memcpy(before.at + dim, h.at, (size_t)((GATE_STEPS - 1) * dim) * sizeof *h.at);
+    const mat z = mat_sum(arena, lesson_product(lesson, r.x, mat_transposed(arena, r.w_in)),
+                          lesson_product(lesson, before, mat_transposed(arena, r.w_h)));
+    const char *const names[GATES_SHOWN] = {doc_text(doc, "输入门 i", "input i"), doc_text(doc, "输出门 o", "output o"),
+                                            doc_text(doc, "遗忘门 f", "forget f")};
+    const char **words = ARENA_NEW(arena, const char *, GATE_STEPS);
+    mat open = mat_new(arena, GATES_SHOWN, GATE_STEPS);
+    for (int t = 0; t < GATE_STEPS; t++) {
+        words[t] = doc_text(doc, "词 %d", "word %d", t + 1);
+        for (int g = 0; g < GATES_SHOWN; g++) {
+            double sum = 0;
+            for (int64_t d = 0; d < dim; d++)
+                sum += 1 / (1 + exp(-mat_at(z, t, g * dim + d) - (g == FORGET ? r.forget_bias : 0)));
+            open.at[g * GATE_STEPS + t] = (float)(sum / (double)dim);
+        }
+    }
+    doc_step(doc, "三道门，一个词一个词地开合：1 是全开，0 是关上。", "The three gates, word by word: 1 is open, 0 is shut.");
+    doc_matrix *map = lesson_show(lesson, "gates", doc_text(doc, "%s：门开几成", "%s: how far its gates are open", model->name),
+                                  "σ", DOC_ROLE_LSTM, open, arena_grow(arena, names, sizeof names, sizeof names), words);
+    lesson_scale(map, 0, 1);
+    doc_summary(doc, "遗忘门一直开到 %.2f 左右：传送带上的东西每步留下这么多。",
+                "The forget gate stays at about %.2f: so much of what is on the belt stays at every step.",
+                mat_at(open, FORGET, GATE_STEPS - 1));
+    figures_mat(&lesson->figures, "lstm_memory/gates", open);
+}
+
 void lesson_lstm_memory(lesson *lesson) {
     doc *doc = &lesson->doc;
     const double open_bias = lesson->parameters.forget_bias.given ? lesson->parameters.forget_bias.value : 6;
@@ -141,13 +175,11 @@ void lesson_lstm_memory(lesson *lesson) {
                        models[m].cosines[i]);
     }
     doc_say(doc,
-            "LSTM 在记忆 h 旁边装了一条传送带 "
-            "c。东西放上去就一直往前走，不用每步重写。三道门管它：遗忘门决定旧货留几成，输入门决定新词放几成，输出门决定交给 h "
-            "几成。",
-            "The LSTM has a conveyor belt, c, beside its memory h. What lies on it travels on and is not rewritten at every "
-            "step. Three "
-            "gates tend it: forget says how much of the old stays, input how much of the new word goes on, output how much is "
-            "shown to h.");
+            "LSTM 在记忆 h 旁边装了一条传送带 c。东西放上去就一直往前走，不用每步重写。三道门管它：遗忘门决定旧货留几成，"
+            "输入门决定新词放几成，输出门决定交给 h 几成。",
+            "The LSTM has a conveyor belt, c, beside its memory h. What lies on it travels on and is not rewritten at "
+            "every step. Three gates tend it: forget says how much of the old stays, input how much of the new word goes "
+            "on, output how much is shown to h.");
     doc_formula(doc, "c(t) = f ⊙ c(t-1) + i ⊙ tanh(…)        h(t) = o ⊙ tanh(c(t))");
     doc_say(doc, "遗忘门 f = sigmoid(… + b)。偏置 b = %g 时，光凭偏置就留下 %.4f。",
             "The forget gate is f = sigmoid(... + b). With b = %g the bias alone keeps %.4f.", open_bias,
@@ -159,11 +191,11 @@ void lesson_lstm_memory(lesson *lesson) {
                      (long long)setting.lengths[setting.length_count - 1]),
             last < 0.95
                 ? doc_text(doc,
-                           "在：余弦 %.3f，1 才是冲光。所以 LSTM "
-                           "不是输在记性上：它还是一个词等一个词，而且整句话仍要挤过一个定长的向量。",
-                           "It is: the cosine is %.3f, and only 1 would be the same. So memory is not where the LSTM loses: it "
-                           "still waits word by "
-                           "word, and a sentence still has to pass through one vector of fixed size.",
+                           "在：余弦 %.3f，1 才是冲光。所以 LSTM 不是输在记性上：它还是一个词等一个词，"
+                           "而且整句话仍要挤过一个定长的向量。",
+                           "It is: the cosine is %.3f, and only 1 would be the same. So memory is not where the LSTM "
+                           "loses: it still waits word by word, and a sentence still has to pass through one vector of "
+                           "fixed size.",
                            last)
                 : doc_text(doc, "几乎不在了：余弦 %.3f。用 --forget-bias 把门开大些，再看。",
                            "Hardly: the cosine is %.3f. Open the gate wider with --forget-bias, and look again.", last));
@@ -175,11 +207,11 @@ void lesson_lstm_memory(lesson *lesson) {
         arena_format(&lesson->arena, "rnn, lstm forget bias 1, lstm forget bias %g, one generator throughout", open_bias));
     show_cosines(lesson, &setting, models);
     show_belt(lesson, &setting, &random, models);
+    show_gates(lesson, &setting, &models[MODELS - 1], &random);
     doc_correct(doc,
                 doc_text(doc, "Transformer 取代 LSTM，是因为 LSTM 记不住。",
                          "The Transformer replaced the LSTM because the LSTM forgets."),
                 doc_text(doc, "门开着它就记得住。它输在必须排队：第 t 步要等第 t-1 步，加多少核心都没用。",
                          "With its gate open it remembers. What it cannot do is stop queueing: step t waits for step t-1, "
-                         "however many cores "
-                         "there are."));
+                         "however many cores there are."));
 }

@@ -55,11 +55,10 @@ static const cli_option run_options[] = {
 /* clang-format on */
 
 static const char list_details[] = "This lists the lessons. `clattn lesson NAME` runs one, `clattn lesson all` the whole "
-                                   "course; `clattn lesson NAME --help` lists "
-                                   "the options.";
+                                   "course; `clattn lesson NAME --help` lists the options.";
 static const char run_details[] =
-    "A lesson takes those of --text, --lengths, --seed, --pairs, --forget-bias and --dim that it has a "
-    "use for, and refuses the others.";
+    "A lesson takes those of --text, --lengths, --seed, --pairs, --forget-bias and --dim that it has a use for, and "
+    "refuses the others.";
 
 /* ---- language ------------------------------------------------------------------------------------------------------ */
 
@@ -237,12 +236,21 @@ static bool open_pages(output_set *outputs, const course *course) {
                          : course_page_write(outputs, path, course->lessons);
 }
 
+/* Name what is to be opened, where nothing else is printed. */
+static void say_page(const course *course) {
+    const char *html = course->options->html, *json = course->options->json;
+    if (html == NULL || strcmp(html, "-") == 0 || (json != NULL && strcmp(json, "-") == 0)) return;
+    printf("%s%s\n", html, course->whole ? "/index.html" : "");
+}
+
 /* All files that were asked for, or none. */
 static int write_files(const course *course) {
     output_set outputs = {0};
     if (!open_json(&outputs, course)) return cli_fail(course->command, CLI_USAGE, "--json: %s", outputs.error);
     if (!open_pages(&outputs, course)) return cli_fail(course->command, CLI_USAGE, "--html: %s", outputs.error);
-    return output_commit(&outputs) ? CLI_SUCCESS : cli_fail(course->command, CLI_FAILURE, "%s", outputs.error);
+    if (!output_commit(&outputs)) return cli_fail(course->command, CLI_FAILURE, "%s", outputs.error);
+    say_page(course);
+    return CLI_SUCCESS;
 }
 #else
 static int write_files(const course *course) {

@@ -86,11 +86,10 @@ static void show_hiding(lesson *lesson, const sentence *s) {
     map->row_axis = doc_text(doc, "怎样藏", "how they are hidden");
     map->col_axis = doc_text(doc, "看谁", "at whom");
     doc_summary(doc,
-                "还剩看得见的词时，两种一样。全藏时，−10⁹ 淹没了打分，softmax 平分出每个 %.2f：看不见的词全被看见了；−∞ 得到 "
-                "0，输出也是 0。",
-                "While something is left to see, both do the same. With all hidden, −10⁹ drowns the scores and softmax shares "
-                "out %.2f each: all that was hidden is seen. "
-                "−∞ gives 0, and an output of 0.",
+                "还剩看得见的词时，两种一样。全藏时，−10⁹ 淹没了打分，softmax 平分出每个 %.2f：看不见的词全被看见了；−∞ "
+                "得到 0，输出也是 0。",
+                "While something is left to see, both do the same. With all hidden, −10⁹ drowns the scores and softmax "
+                "shares out %.2f each: all that was hidden is seen. −∞ gives 0, and an output of 0.",
                 mat_at(all[0], 0, 0));
     figures_array(&lesson->figures, "mask/all_hidden_finite", n, mat_doubles(arena, all[0]));
     figures_array(&lesson->figures, "mask/all_hidden_infinite", n, mat_doubles(arena, all[1]));
@@ -100,9 +99,8 @@ void lesson_mask(lesson *lesson) {
     doc *doc = &lesson->doc;
     const sentence s = sentence_make(lesson);
     doc_say(doc, "写下一个词时，后面的词还不存在，训练时也不许偷看。掩码就是把不许看的打分变成 −∞，让 softmax 给它 0。",
-            "When the next word is written, those after it do not exist yet, and training may not peek at them. A mask turns "
-            "the scores that must not be seen "
-            "into −∞, which softmax turns into 0.");
+            "When the next word is written, those after it do not exist yet, and training may not peek at them. A mask "
+            "turns the scores that must not be seen into −∞, which softmax turns into 0.");
     lesson_say_words(lesson, s.words, s.seed);
     doc_formula(doc, "S(i, j) = −∞ , j > i        A = softmax(S)");
     doc_ask(doc, doc_text(doc, "在因果掩码下，第一个词能看到谁？", "Under the causal mask, whom does the first word see?"),
@@ -111,6 +109,6 @@ void lesson_mask(lesson *lesson) {
     show_hiding(lesson, &s);
     doc_correct(doc, doc_text(doc, "填充掩码和因果掩码是一回事。", "The padding mask and the causal mask are the same thing."),
                 doc_text(doc, "填充掩码藏的是列：每个词都看不见那几个假词。因果掩码藏的是三角：每个词看不见自己后面的。",
-                         "Padding hides columns: nobody sees those words that are none. The causal mask hides a triangle: each "
-                         "word misses what comes after it."));
+                         "Padding hides columns: nobody sees those words that are none. The causal mask hides a triangle: "
+                         "each word misses what comes after it."));
 }

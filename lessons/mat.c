@@ -33,6 +33,13 @@ mat mat_block(arena *arena, mat m, int64_t row, int64_t rows, int64_t col, int64
     return block;
 }
 
+mat mat_transposed(arena *arena, mat m) {
+    mat t = mat_new(arena, m.cols, m.rows);
+    for (int64_t i = 0; i < m.rows; i++)
+        for (int64_t j = 0; j < m.cols; j++) t.at[j * m.rows + i] = mat_at(m, i, j);
+    return t;
+}
+
 mat mat_sum(arena *arena, mat a, mat b) {
     mat sum = mat_new(arena, a.rows, a.cols);
     for (int64_t i = 0; i < a.rows * a.cols; i++) sum.at[i] = a.at[i] + b.at[i];

@@ -23,6 +23,7 @@ mat mat_randn(arena *, numpy_random *, int64_t rows, int64_t cols, double factor
 mat mat_rand_rounded(arena *, numpy_random *, int64_t rows, int64_t cols);
 /* A copy of rows from `first` on, and of columns. */
 mat mat_block(arena *, mat, int64_t row, int64_t rows, int64_t col, int64_t cols);
+mat mat_transposed(arena *, mat);
 mat mat_sum(arena *, mat a, mat b);
 /* The same numbers as double. */
 double *mat_doubles(arena *, mat);

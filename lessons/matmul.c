@@ -54,9 +54,8 @@ void lesson_matmul(lesson *lesson) {
     const mat a = mat_of(&lesson->arena, SIDE, SIDE, left), b = mat_of(&lesson->arena, SIDE, SIDE, right);
     const mat ab = lesson_product(lesson, a, b);
     doc_say(doc, "投影、打分、混合，全是矩阵乘法。它只有一个动作：左边一行配右边一列，对应相乘，再加起来。",
-            "Projecting, scoring and mixing are all matrix products. There is one move in it: a row of the left with a column "
-            "of the right, "
-            "multiply in pairs, add up.");
+            "Projecting, scoring and mixing are all matrix products. There is one move in it: a row of the left with a "
+            "column of the right, multiply in pairs, add up.");
     doc_formula(doc, "(A·B)(i, j) = Σ_k A(i, k)·B(k, j)");
     doc_ask(doc, doc_text(doc, "左上角那一格是多少？", "What is the cell at the top left?"),
             doc_text(doc, "1×5 + 2×7 = %g。", "1×5 + 2×7 = %g.", mat_at(ab, 0, 0)));
@@ -179,6 +178,6 @@ void lesson_qkv(lesson *lesson) {
     figures_mat(&lesson->figures, "qkv_projection/X", x);
     doc_correct(doc, doc_text(doc, "有 W_q 就够了，W_k 多余。", "W_q is enough, W_k is superfluous."),
                 doc_text(doc, "共用一个矩阵，打分就对称了：甲看乙多少，乙就看甲多少。“它”要找“球”，球不必找“它”。",
-                         "With one matrix for both, scores are symmetric: a looks at b as b looks at a. It looks for ball, but "
-                         "ball need not look for it."));
+                         "With one matrix for both, scores are symmetric: a looks at b as b looks at a. It looks for ball, "
+                         "but ball need not look for it."));
 }

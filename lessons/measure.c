@@ -3,9 +3,13 @@
 #include "measure.h"
 
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
-enum { BUDGET_MS = 60, LEAST_RUNS = 5, WORTH_MS = 300 };
+#include "compute.h"
+
+enum { BUDGET_MS = 60, LEAST_RUNS = 15, PATIENCE_MS = 500 /* for so many runs */, WORTH_MS = 300 };
+static const double TELLING_MS = 0.5; /* below, a run says more of its overhead than of its work */
 
 static double now_ms(void) {
     struct timespec now;
@@ -13,13 +17,10 @@ static double now_ms(void) {
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-/* End the lesson with the library's words, without leaving the plan behind. */
+/* Leave no plan behind when the lesson ends. */
 static void require(lesson *lesson, clattn_plan *plan, clattn_status status) {
-    char text[512] = "";
-    if (status == CLATTN_OK) return;
-    clattn_context_error(lesson->context, text, sizeof text);
-    clattn_plan_destroy(plan);
-    lesson_fail(lesson, cli_exit_code(status), "%s", *text != '\0' ? text : clattn_status_text(status));
+    if (status != CLATTN_OK) clattn_plan_destroy(plan);
+    lesson_require(lesson, status);
 }
 
 static measured describe(const clattn_plan *plan) {
@@ -39,10 +40,11 @@ static measured run_plan(lesson *lesson, clattn_plan *plan, const clattn_arg *ar
     require(lesson, plan, clattn_plan_run(plan, args, count));
     const double start = now_ms();
     result.milliseconds = INFINITY;
-    for (; result.runs < LEAST_RUNS || now_ms() - start < BUDGET_MS; result.runs++) {
+    for (double spent = 0; spent < BUDGET_MS || (result.runs < LEAST_RUNS && spent < PATIENCE_MS); spent = now_ms() - start) {
         const double before = now_ms();
         require(lesson, plan, clattn_plan_run(plan, args, count));
         result.milliseconds = fmin(result.milliseconds, now_ms() - before);
+        result.runs++;
     }
     clattn_plan_destroy(plan);
     return result;
@@ -50,15 +52,26 @@ static measured run_plan(lesson *lesson, clattn_plan *plan, const clattn_arg *ar
 
 /* ---- attention ----------------------------------------------------------------------------------------------------- */
 
-static clattn_plan *plan_attention(lesson *lesson, attention_size size) {
-    const clattn_tensor words = clattn_tensor_bhld(CLATTN_F32, 1, size.heads, size.len, size.head_dim);
+static clattn_attention_desc describe_attention(attention_size size) {
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
+    desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_F32, 1, size.heads, size.len, size.head_dim);
+    return desc;
+}
+
+static clattn_plan *plan_attention(lesson *lesson, attention_size size) {
+    const clattn_attention_desc desc = describe_attention(size);
     clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;
     clattn_plan *plan = NULL;
-    desc.q = desc.k = desc.v = desc.out = words;
     options.algorithm = size.algorithm;
-    require(lesson, NULL, clattn_plan_create_attention(lesson->context, &desc, &options, &plan));
+    lesson_require(lesson, clattn_plan_create_attention(lesson->context, &desc, &options, &plan));
     return plan;
+}
+
+bool measure_supports(lesson *lesson, attention_size size) {
+    const clattn_attention_desc desc = describe_attention(size);
+    clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;
+    options.algorithm = size.algorithm;
+    return clattn_supports_attention(lesson->context, &desc, &options) == CLATTN_OK;
 }
 
 measured measure_attention_plan(lesson *lesson, attention_size size) {
@@ -81,6 +94,44 @@ measured measure_attention(lesson *lesson, attention_size size) {
     return run_plan(lesson, plan_attention(lesson, size), args, sizeof args / sizeof *args);
 }
 
+/* ---- workspace ----------------------------------------------------------------------------------------------------- */
+
+enum { LINE = 64, PATTERN = 0xa5 };
+
+static int64_t count_written(const unsigned char *memory, size_t bytes) {
+    unsigned char untouched[LINE];
+    int64_t written = 0;
+    memset(untouched, PATTERN, LINE);
+    for (size_t at = 0; at < bytes; at += LINE) {
+        const size_t size = bytes - at < LINE ? bytes - at : LINE;
+        if (memcmp(memory + at, untouched, size) != 0) written += (int64_t)size;
+    }
+    return written;
+}
+
+int64_t measure_written(lesson *lesson, attention_size size) {
+    clattn_device_info info = CLATTN_DEVICE_INFO_INIT;
+    lesson_require(lesson, clattn_context_device(lesson->context, &info));
+    if (info.kind != CLATTN_DEVICE_NATIVE) return -1;
+    clattn_plan *plan = plan_attention(lesson, size);
+    const size_t bytes = describe(plan).workspace_bytes;
+    clattn_plan_destroy(plan); /* what follows allocates, and may leave the lesson */
+    const int64_t rows = size.heads * size.len;
+    const mat x = mat_new(&lesson->arena, rows, size.head_dim), out = mat_new(&lesson->arena, rows, size.head_dim);
+    unsigned char *memory = arena_alloc(&lesson->arena, bytes + LINE);
+    memory += LINE - (uintptr_t)memory % LINE;
+    memset(memory, PATTERN, bytes);
+    const clattn_arg args[] = {{CLATTN_TENSOR_Q, x.at, 0},
+                               {CLATTN_TENSOR_K, x.at, 0},
+                               {CLATTN_TENSOR_V, x.at, 0},
+                               {CLATTN_TENSOR_OUT, out.at, 0},
+                               {CLATTN_TENSOR_WORKSPACE, memory, bytes}};
+    plan = plan_attention(lesson, size);
+    require(lesson, plan, clattn_plan_run(plan, args, sizeof args / sizeof *args - (bytes == 0)));
+    clattn_plan_destroy(plan);
+    return count_written(memory, bytes);
+}
+
 /* ---- recurrence ---------------------------------------------------------------------------------------------------- */
 
 measured measure_recurrence(lesson *lesson, clattn_cell cell, int64_t len, int64_t width) {
@@ -98,7 +149,7 @@ measured measure_recurrence(lesson *lesson, clattn_cell cell, int64_t len, int64
     desc.w_h = clattn_tensor_matrix(CLATTN_F32, gates * width, width);
     desc.bias = clattn_tensor_matrix(CLATTN_F32, 1, gates * width);
     desc.out = clattn_tensor_bhld(CLATTN_F32, 1, 1, len, width);
-    require(lesson, NULL, clattn_plan_create_recurrence(lesson->context, &desc, NULL, &plan));
+    lesson_require(lesson, clattn_plan_create_recurrence(lesson->context, &desc, NULL, &plan));
     const clattn_arg args[] = {{CLATTN_TENSOR_X, NULL, 0},
                                {CLATTN_TENSOR_W_IN, NULL, 0},
                                {CLATTN_TENSOR_W_H, w_h.at, 0},
@@ -107,6 +158,6 @@ measured measure_recurrence(lesson *lesson, clattn_cell cell, int64_t len, int64
     return run_plan(lesson, plan, args, sizeof args / sizeof *args);
 }
 
-bool measure_worth(double milliseconds) {
-    return milliseconds < WORTH_MS;
+bool measure_worth(double milliseconds, double growth) {
+    return milliseconds < TELLING_MS || milliseconds * growth < WORTH_MS;
 }

@@ -25,12 +25,17 @@ typedef struct attention_size {
 
 /* Attention on random words. */
 measured measure_attention(lesson *, attention_size);
+/* Whether the device has kernels for it. */
+bool measure_supports(lesson *, attention_size);
 /* The same plan, made but not run: its steps, FLOPs and workspace. */
 measured measure_attention_plan(lesson *, attention_size);
+/* The bytes of its workspace that a run of the plan writes, in lines of 64: the workspace is filled with a pattern, and what
+ * has changed is counted. -1 where a device computes in other memory. */
+int64_t measure_written(lesson *, attention_size);
 /* A recurrence as wide, on random words: the loop alone, with inputs of width 0. */
 measured measure_recurrence(lesson *, clattn_cell cell, int64_t len, int64_t width);
 
-/* Whether a point that is expected to take so long a run is worth waiting for. */
-bool measure_worth(double milliseconds);
+/* Whether to measure what has `growth` times the work of a run that took so long. */
+bool measure_worth(double milliseconds, double growth);
 
 #endif

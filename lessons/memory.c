@@ -57,6 +57,26 @@ static void plot_memory(lesson *lesson, const memory_run *run) {
                 run->lengths[last], run->weights[last], run->inputs[last], run->staged[last], run->fused[last]);
 }
 
+enum { WRITTEN_LENGTH = 1024 };
+
+/* What a run of each really writes. */
+static void show_written(lesson *lesson, int64_t dim) {
+    doc *doc = &lesson->doc;
+    const int64_t staged = measure_written(lesson, (attention_size){1, WRITTEN_LENGTH, dim, CLATTN_ALGORITHM_STAGED});
+    const int64_t fused = measure_written(lesson, (attention_size){1, WRITTEN_LENGTH, dim, CLATTN_ALGORITHM_FUSED});
+    if (staged < 0) {
+        doc_say(doc, "这台设备不在计划的工作区里算，写了多少量不到。",
+                "This device does not compute in the workspace of a plan, so what it writes cannot be counted.");
+        return;
+    }
+    doc_say(doc, "量一量：先把工作区填满记号，跑一次，再数改动过的字节。句长 %d：分步法写了 %.0f KiB，融合法 %.0f KiB。",
+            "Measured: fill the workspace with a pattern, run once, count the bytes that changed. At length %d staged "
+            "wrote %.0f KiB, fused %.0f KiB.",
+            WRITTEN_LENGTH, (double)staged / 1024, (double)fused / 1024);
+    figures_at(&lesson->figures, "memory/staged_written_bytes", WRITTEN_LENGTH, (double)staged);
+    figures_at(&lesson->figures, "memory/fused_written_bytes", WRITTEN_LENGTH, (double)fused);
+}
+
 enum { SHARE_ROWS = 5, SHARE_MODEL = 512 };
 
 /* Shares of Q and K (n, d_k) each, weights (n, n) and V (n, d_model), as one of the documents counts them: 25, 45 and 30 %. */
@@ -84,8 +104,8 @@ static void show_shares(lesson *lesson) {
     doc_summary(
         doc,
         "只在一个长度成立：n = 1.5·d_model = %.0f，而且 d_k 要恰好是 d_model 的 5/12。再短，权重不足为道；再长，权重吞掉一切。",
-        "At one length alone: n = 1.5·d_model = %.0f, and with d_k just 5/12 of d_model. Shorter, and weights hardly count; "
-        "longer, and they are all there is.",
+        "At one length alone: n = 1.5·d_model = %.0f, and with d_k just 5/12 of d_model. Shorter, and weights hardly "
+        "count; longer, and they are all there is.",
         match_n);
     figures_number(&lesson->figures, "memory/shares_hold_at_length", match_n);
 }
@@ -94,19 +114,22 @@ void lesson_memory(lesson *lesson) {
     doc *doc = &lesson->doc;
     const int64_t dim = lesson_integer(lesson->parameters.dim, HEAD_DIM);
     memory_run run;
+    if (!measure_supports(lesson, (attention_size){1, 1, dim, CLATTN_ALGORITHM_FUSED}))
+        lesson_fail(lesson, CLI_USAGE, "--dim: no fused kernel of this device takes heads as wide as %lld", (long long)dim);
     measure_lengths(lesson, dim, &run);
     doc_say(doc, "Q、K、V 随句长成比例地长，权重矩阵随平方长。长句子里，内存先被它吃光。",
-            "Q, K and V grow in step with the length, the matrix of weights with its square. In long sentences it is what eats "
-            "the memory.");
+            "Q, K and V grow in step with the length, the matrix of weights with its square. In long sentences it is what "
+            "eats the memory.");
     doc_formula(doc, "Q, K, V: 3·n·d·4 B        A: n·n·4 B");
     doc_ask(doc,
             doc_text(doc, "宽 %lld，多长时权重和 Q、K、V 加起来一样大？",
                      "At width %lld, at which length are the weights as large as Q, K and V together?", (long long)dim),
             doc_text(doc, "n² = 3·n·d，所以 n = 3·d = %lld。", "n² = 3·n·d, so n = 3·d = %lld.", (long long)(3 * dim)));
     plot_memory(lesson, &run);
+    show_written(lesson, dim);
     doc_say(doc, "分步法把整张矩阵放在内存里，才看得见每一步。融合法一块一块地算，从不存下它（见 softmax 一课）。",
-            "Staged keeps the whole matrix, so that each step can be seen. Fused goes tile by tile and never stores it (see "
-            "the lesson softmax).");
+            "Staged keeps the whole matrix, so that each step can be seen. Fused goes tile by tile and never stores it "
+            "(see the lesson softmax).");
     show_shares(lesson);
     doc_correct(
         doc, doc_text(doc, "1024 个词时，权重矩阵一定是瓶颈。", "At 1024 words the weights are sure to be the bottleneck."),
@@ -122,8 +145,10 @@ enum { SIZES = 6, PARAMETERS_HEADS = 8 };
 void lesson_parameters_count(lesson *lesson) {
     static const int64_t sizes[SIZES] = {64, 128, 256, 512, 768, 1024};
     doc *doc = &lesson->doc;
-    const int64_t d_in = lesson->parameters.dim.given ? lesson->parameters.dim.value : 512,
-                  head_dim = d_in / PARAMETERS_HEADS > 0 ? d_in / PARAMETERS_HEADS : 1;
+    const int64_t d_in = lesson_integer(lesson->parameters.dim, 512), head_dim = d_in / PARAMETERS_HEADS;
+    if (d_in % PARAMETERS_HEADS != 0)
+        lesson_fail(lesson, CLI_USAGE, "--dim has to be a multiple of the %d heads, which %lld is not", PARAMETERS_HEADS,
+                    (long long)d_in);
     double x[SIZES], lstm[SIZES], attention[SIZES];
     for (int i = 0; i < SIZES; i++) {
         x[i] = (double)sizes[i];
@@ -153,12 +178,12 @@ void lesson_parameters_count(lesson *lesson) {
                 attention[SIZES - 1]);
     doc_say(doc,
             "宽 %lld、头宽 %lld：LSTM %lld 个，注意力 %lld 个。都不含偏置；再加输出投影 W_o，注意力是 4·d²，仍是 LSTM 的一半。",
-            "At width %lld with heads of %lld: LSTM %lld, attention %lld. Neither counts biases; with the output projection "
-            "W_o attention has 4·d², still half of the LSTM's.",
+            "At width %lld with heads of %lld: LSTM %lld, attention %lld. Neither counts biases; with the output "
+            "projection W_o attention has 4·d², still half of the LSTM's.",
             (long long)d_in, (long long)head_dim, (long long)(8 * d_in * d_in),
             (long long)(3 * d_in * head_dim * PARAMETERS_HEADS));
     doc_correct(doc, doc_text(doc, "参数少，所以快。", "Fewer parameters, therefore faster."),
                 doc_text(doc, "参数说的是要学多少、要存多少。快慢看运算和等待：见 serial-steps 一课。",
-                         "Parameters say what has to be learnt and kept. Speed is a matter of operations and of waiting: see "
-                         "the lesson serial-steps."));
+                         "Parameters say what has to be learnt and kept. Speed is a matter of operations and of waiting: "
+                         "see the lesson serial-steps."));
 }

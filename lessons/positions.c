@@ -117,8 +117,8 @@ void lesson_positions(lesson *lesson) {
     int64_t lengths[CLI_MAX_INTEGERS];
     const size_t count = lesson_lengths(lesson, (const int64_t[]){LENGTH}, 1, lengths);
     doc_say(doc, "注意力是一个集合里的互相打量：换了词序，没有哪个点积会变。狗咬人和人咬狗，它分不出来。",
-            "Attention looks around in a set: no dot product changes with the order of the words. Dog bites man and man bites "
-            "dog are the same to it.");
+            "Attention looks around in a set: no dot product changes with the order of the words. Dog bites man and man "
+            "bites dog are the same to it.");
     if (words.own)
         lesson_say_words(lesson, words, seed);
     else

@@ -84,9 +84,8 @@ static void show_projected(lesson *lesson, mat it, mat words) {
     put_scores(lesson, "projection_flips_ranking/projected", scores);
     figures_array(&lesson->figures, "projection_flips_ranking/q_it", 2, mat_doubles(arena, q));
     doc_say(doc, "第一名变成了 %s。没有加进任何新知识，只是换了角度；而角度是可以学的：W_q 和 W_k 里的 8 个数就是旋钮。",
-            "Now the winner is %s. Nothing new was put in, only the angle changed, and an angle can be learnt: the 8 numbers "
-            "in W_q "
-            "and W_k are the knobs.",
+            "Now the winner is %s. Nothing new was put in, only the angle changed, and an angle can be learnt: the 8 "
+            "numbers in W_q and W_k are the knobs.",
             candidates[sentence_favourite(scores, 0)]);
 }
 
@@ -94,9 +93,8 @@ void lesson_projection(lesson *lesson) {
     doc *doc = &lesson->doc;
     const mat it = mat_of(&lesson->arena, 1, 2, it_vector), words = mat_of(&lesson->arena, CANDIDATES, 2, candidate_vectors);
     doc_say(doc, "狗追着球跑，可是抓不住它。“它”（it）要找自己指的是谁：ball、chased，还是 the？每个词有两个数。",
-            "The dog chased the ball but could not catch it. The word it looks for what it stands for: ball, chased or the? "
-            "Each word "
-            "has two numbers.");
+            "The dog chased the ball but could not catch it. The word it looks for what it stands for: ball, chased or "
+            "the? Each word has two numbers.");
     doc_formula(doc, "score(it, w) = q(it) · k(w)        q = x·W_q,  k = x·W_k");
     doc_ask(doc,
             doc_text(doc, "不投影，直接拿词向量相乘，谁会得第一？",
@@ -108,6 +106,6 @@ void lesson_projection(lesson *lesson) {
     doc_correct(
         doc, doc_text(doc, "投影给词加了信息。", "Projection adds information to a word."),
         doc_text(doc, "没有。x·W 里的每个数都是 x 的数的加权和；变的是哪些数算数。这副眼镜是手工挑的，真实模型的由训练得到。",
-                 "It does not. Each number of x·W is a weighted sum of those of x; what changes is which of them count. These "
-                 "glasses were picked by hand, those of a real model come from training."));
+                 "It does not. Each number of x·W is a weighted sum of those of x; what changes is which of them count. "
+                 "These glasses were picked by hand, those of a real model come from training."));
 }

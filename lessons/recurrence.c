@@ -171,8 +171,7 @@ void lesson_rnn_bottleneck(lesson *lesson) {
         doc,
         "整句话只能留在最后一个 h 里：%lld 个数。句首的词还在里面吗？做个实验：造两句话，只有第一个词不同，读完后比较两个 h。",
         "A whole sentence has to fit into the last h: %lld numbers. Is the first word still in there? An experiment: two "
-        "sentences "
-        "that differ in the first word alone, and their two final h compared.",
+        "sentences that differ in the first word alone, and their two final h compared.",
         (long long)setting.dim);
     doc_formula(doc, "cos(a, b) = a·b / (|a|·|b|)        h = tanh(W_h·h + W_in·x)");
     doc_ask(doc, doc_text(doc, "句子多长时，两个 h 就分不出来了？", "At which length can the two h no longer be told apart?"),
@@ -186,6 +185,6 @@ void lesson_rnn_bottleneck(lesson *lesson) {
     doc_correct(
         doc, doc_text(doc, "把 h 加宽就好了。", "A wider h would solve it."),
         doc_text(doc, "用 --dim 256 试试。加宽装得下更多，可每个词还是重写整个 h，句首的词没有一条不被重写的路。",
-                 "Try --dim 256. A wider h holds more, but every word still rewrites all of it, and the first word has no way "
-                 "past that."));
+                 "Try --dim 256. A wider h holds more, but every word still rewrites all of it, and the first word has no "
+                 "way past that."));
 }

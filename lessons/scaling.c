@@ -10,19 +10,24 @@
 
 /* ---- scaling ------------------------------------------------------------------------------------------------------- */
 
-enum { WORDS = 64, SEED = 42, WAYS = 3 };
+enum { WORDS = 64, SEED = 42, WAYS = 3, WIDEST = 512 };
 
 typedef struct scaling_run {
     size_t count;
     double dims[CLI_MAX_INTEGERS], variance[CLI_MAX_INTEGERS], entropy[WAYS][CLI_MAX_INTEGERS], largest[WAYS][CLI_MAX_INTEGERS];
 } scaling_run;
 
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* At the widths 2, 4, 8, ... and the widest. */
 static void measure_dims(lesson *lesson, numpy_random *random, scaling_run *run) {
-    static const int64_t dims[] = {2, 4, 8, 16, 32, 64, 128, 256, 512};
-    int64_t asked = lesson->parameters.dim.value;
-    run->count = lesson->parameters.dim.given ? 1 : sizeof dims / sizeof *dims;
-    for (size_t i = 0; i < run->count; i++) {
-        const int64_t d = lesson->parameters.dim.given ? asked : dims[i];
+    const int64_t widest = lesson_integer(lesson->parameters.dim, WIDEST);
+    int64_t d = widest > 1 ? 2 : 1;
+    run->count = 0;
+    for (size_t i = 0; d > 0; d = d < widest ? smaller(2 * d, widest) : 0, i++) {
+        run->count++;
         const mat q = mat_randn(&lesson->arena, random, WORDS, d, 1), k = mat_randn(&lesson->arena, random, WORDS, d, 1);
         const double scales[WAYS] = {1, 1 / sqrt((double)d), 1 / (double)d};
         run->dims[i] = (double)d;
@@ -68,9 +73,8 @@ void lesson_scaling(lesson *lesson) {
             doc_text(doc, "宽度 %g，不缩放，最大的权重会有多大？一共 %d 个词。",
                      "At width %g and without a scale, how large will the largest weight be? There are %d words.",
                      run.dims[last], WORDS),
-            doc_text(doc, "平均 %.2f：几乎全压在一个词上。除以 √d 是 %.2f，除以 d 是 %.3f，那就和平分（%.3f）差不多了。",
-                     "%.2f on average: nearly all on one word. Divided by √d it is %.2f, divided by d %.3f, which is about an "
-                     "equal share (%.3f).",
+            doc_text(doc, "平均 %.2f。除以 √d 是 %.2f，除以 d 是 %.3f；平分是 %.3f。",
+                     "%.2f on average. Divided by √d it is %.2f, divided by d %.3f; an equal share is %.3f.",
                      run.largest[0][last], run.largest[1][last], run.largest[2][last], 1.0 / WORDS));
     doc_step(doc, "%d 个随机查询乘 %d 个随机键（种子 %u），量一量打分的方差。",
              "%d random queries times %d random keys (seed %u): the variance of the scores.", WORDS, WORDS, seed);
@@ -159,8 +163,8 @@ static void plot_depths(lesson *lesson, const init_run *run) {
     }
     doc_summary(
         doc, "标准差 %.3f：第 1 层熵 %.2f，第 %d 层 %.2f。越深越极端，因为 x 一层层变大；真实模型每层做归一化，就是为了这个。",
-        "With %1$.3f: entropy %2$.2f in layer 1, %4$.2f in layer %3$d. The deeper, the more extreme, for x grows with every "
-        "layer; that is why real models normalise in each.",
+        "With %1$.3f: entropy %2$.2f in layer 1, %4$.2f in layer %3$d. The deeper, the more extreme, for x grows with "
+        "every layer; that is why real models normalise in each.",
         run->sigmas[5], run->at[5][0].entropy, INIT_DEPTH, run->at[5][INIT_DEPTH - 1].entropy);
 }
 
@@ -177,7 +181,8 @@ static void plot_first(lesson *lesson, const init_run *run) {
     plot->x = (doc_axis){.label = doc_text(doc, "W 的标准差", "standard deviation of W"), .logarithmic = true};
     plot->y = (doc_axis){.label = doc_text(doc, "打分的标准差", "standard deviation of scores"), .logarithmic = true};
     doc_add_series(doc, plot, doc_text(doc, "打分", "scores"), DOC_ROLE_SCORES, INIT_SCALES, run->sigmas, scores);
-    doc_summary(doc, "W 大一倍，打分大四倍：q 和 k 各贡献一倍。", "Twice the W, four times the scores: q and k double, each.");
+    doc_summary(doc, "W 变成 2 倍，打分就变成 4 倍：q 和 k 各翻一番。",
+                "Twice the W, four times the scores: q and k double, each.");
     plot = doc_add_plot(doc, "saturation", doc_text(doc, "分散与饱和", "Spread and saturation"));
     plot->x = (doc_axis){.label = doc_text(doc, "W 的标准差", "standard deviation of W"), .logarithmic = true};
     plot->y = (doc_axis){.label = doc_text(doc, "比例", "part"), .low = 0, .high = 1};
@@ -202,14 +207,14 @@ void lesson_initialisation(lesson *lesson) {
     init_run run;
     measure_depths(lesson, seed, dim, &run);
     doc_say(doc, "训练从随机的 W 出发。随机多大才好？%d 个随机词，宽 %lld，看打分、熵和梯度。",
-            "Training starts from random W. How large should they be? %d random words, %lld wide; watch scores, entropy and "
-            "gradients.",
+            "Training starts from random W. How large should they be? %d random words, %lld wide; watch scores, entropy "
+            "and gradients.",
             INIT_WORDS, (long long)dim);
     doc_formula(doc, "W ~ N(0, σ²)        S = (X·W_q)·(X·W_k)ᵀ / √d");
     doc_ask(doc, doc_text(doc, "W 太大和太小，哪个更糟？", "Which is worse, W too large or too small?"),
             doc_text(doc, "太小只是平分，梯度还在，能学出来。太大则饱和：梯度过不去，学不动。常用的是 1/√d = %.3f。",
-                     "Too small only shares equally, and gradients still flow. Too large saturates: no gradient, no learning. "
-                     "Usual is 1/√d = %.3f.",
+                     "Too small only shares equally, and gradients still flow. Too large saturates: no gradient, no "
+                     "learning. Usual is 1/√d = %.3f.",
                      1 / sqrt((double)dim)));
     plot_first(lesson, &run);
     plot_depths(lesson, &run);

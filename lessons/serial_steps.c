@@ -42,7 +42,8 @@ static void run_race(lesson *lesson, const int64_t *lengths, size_t count, int64
     const int64_t head_dim = width % HEAD_DIM == 0 ? HEAD_DIM : width;
     for (size_t i = 0; i < count; i++) {
         const double growth = i > 0 ? (double)lengths[i] / (double)lengths[i - 1] : 1;
-        if (i > 0 && !measure_worth(growth * growth * race->attention[i - 1] + growth * race->recurrence[i - 1])) {
+        if (i > 0 &&
+            !(measure_worth(race->attention[i - 1], growth * growth) && measure_worth(race->recurrence[i - 1], growth))) {
             race->left_out = lengths[i];
             return;
         }
@@ -78,9 +79,16 @@ static void show_counts(lesson *lesson, const race *race) {
     }
     doc_add_table(doc, "counts", doc_text(doc, "数出来的步，量出来的时间", "Steps as counted, times as measured"), race->count,
                   5, head, cells);
-    doc_summary(doc, "步数是计划里最长的一串：每一步都要等上一步。循环网络的随句长涨，注意力的不变。",
-                "Steps are the longest chain of the plan, each of which waits for the last. The recurrence's grow with the "
-                "length, attention's do not.");
+    const int64_t extra = race->recurrence_steps[0] - (int64_t)race->lengths[0];
+    if (extra >= 0)
+        doc_summary(
+            doc, "步数是计划里最长的一串，每一步都要等上一步。循环网络每个词一步，外加 %lld 步准备；注意力的步数不随句长变。",
+            "Steps are the longest chain of the plan, each of which waits for the last. The recurrence takes one a word "
+            "and %lld to prepare; attention's do not depend on the length.",
+            (long long)extra);
+    else
+        doc_summary(doc, "这台设备把整个算子当作一步，它的计划数不出里面的等待。",
+                    "This device counts a whole operator as one step: its plan does not tell of the waiting inside.");
 }
 
 static void plot_race(lesson *lesson, const race *race, int64_t width) {
@@ -110,11 +118,10 @@ static const char *who_wins(const doc *doc, const race *race) {
         return doc_text(doc, "在量过的每个长度上都是注意力快。", "At every length that was measured, attention is faster.");
     return doc_text(
         doc,
-        "不一定：从句长 %g "
-        "起循环反而快。注意力的步少，活却多：活随句长的平方涨，这台设备的核心不够多，就得排队干。核心越多，这个交点越远。",
-        "Not always: at length %g the recurrence is faster. Attention has few steps but much work, growing with the square of "
-        "the length, and a device with few cores does that work in turns. The "
-        "more cores, the later the lines cross.",
+        "不一定：从句长 %g 起循环反而快。注意力的步少，活却多：活随句长的平方涨，这台设备的核心不够多，就得排队干。"
+        "核心越多，这个交点越远。",
+        "Not always: at length %g the recurrence is faster. Attention has few steps but much work, growing with the square "
+        "of the length, and a device with few cores does that work in turns. The more cores, the later the lines cross.",
         race->lengths[first]);
 }
 
@@ -128,8 +135,8 @@ void lesson_serial_steps(lesson *lesson) {
     race race = {.count = 0};
     run_race(lesson, lengths, count, width, &race);
     doc_say(doc, "循环网络的第 t 步要用第 t-1 步的 h，所以没有两步能同时做。注意力的每个输出只要所有的词，词一开始就都在。",
-            "Step t of a recurrence needs the h of step t-1, so no two steps can be done at once. An output of attention needs "
-            "all words, and those are there from the start.");
+            "Step t of a recurrence needs the h of step t-1, so no two steps can be done at once. An output of attention "
+            "needs all words, and those are there from the start.");
     doc_formula(doc, "h(t) ← h(t-1), x(t)        z(i) ← x(1) … x(L)");
     doc_ask(doc, doc_text(doc, "步少的一定快吗？", "Is the one with fewer steps always the faster one?"), who_wins(doc, &race));
     doc_step(doc, "依赖图：横着是时间。", "What depends on what: time goes to the right.");
@@ -139,6 +146,6 @@ void lesson_serial_steps(lesson *lesson) {
     plot_race(lesson, &race, width);
     doc_correct(doc, doc_text(doc, "注意力做的运算少，所以快。", "Attention is fast because it computes less."),
                 doc_text(doc, "长句子它算得更多：L² 对 L。它快在这些运算互不等待，可以摊给所有核心。",
-                         "For long sentences it computes more: L² against L. It is fast where those operations, none waiting "
-                         "for another, can be dealt out to all cores."));
+                         "For long sentences it computes more: L² against L. It is fast where those operations, none "
+                         "waiting for another, can be dealt out to all cores."));
 }

@@ -70,27 +70,31 @@ typedef struct running {
     double max, sum, out; /* after each tile */
 } running;
 
+enum { COLUMNS = 4 };
+
 static void show_tiles(lesson *lesson, const running *state, mat scores, double whole) {
     doc *doc = &lesson->doc;
-    arena *arena = &lesson->arena;
-    const char *const head[] = {
-        doc_text(doc, "块", "tile"),          doc_text(doc, "打分", "scores"), doc_text(doc, "最大值 m", "maximum m"),
-        doc_text(doc, "旧账乘", "old times"), doc_text(doc, "和 l", "sum l"),  doc_text(doc, "输出", "output")};
-    const char *cells[TILES * 6];
+    const char *const columns[COLUMNS] = {doc_text(doc, "最大值 m", "maximum m"), doc_text(doc, "旧账乘", "old times"),
+                                          doc_text(doc, "和 l", "sum l"), doc_text(doc, "输出", "output")};
+    const char **rows = ARENA_NEW(&lesson->arena, const char *, TILES), *captions[TILES];
+    mat accounts = mat_new(&lesson->arena, TILES, COLUMNS);
     for (int t = 0; t < TILES; t++) {
-        const char **row = cells + 6 * t;
-        row[0] = arena_format(arena, "%d", t + 1);
-        row[1] = arena_format(arena, "%.1f, %.1f", scores.at[t * TILE], scores.at[t * TILE + 1]);
-        row[2] = arena_format(arena, "%.1f", state[t].max);
-        row[3] = t == 0 ? "-" : arena_format(arena, "%.4f", exp(state[t - 1].max - state[t].max));
-        row[4] = arena_format(arena, "%.4f", state[t].sum);
-        row[5] = arena_format(arena, "%.4f", state[t].out);
+        const double kept = t > 0 ? exp(state[t - 1].max - state[t].max) : 0;
+        const double row[COLUMNS] = {state[t].max, kept, state[t].sum, state[t].out};
+        for (int c = 0; c < COLUMNS; c++) accounts.at[t * COLUMNS + c] = (float)row[c];
+        rows[t] = doc_text(doc, "第 %d 块", "tile %d", t + 1);
+        captions[t] = doc_text(doc, "来了 %g 和 %g：最大值是 %g，旧账乘 %.4f，再加上新的。",
+                               "%g and %g arrive: the maximum is %g, the old accounts times %.4f, then the new ones.",
+                               scores.at[t * TILE], scores.at[t * TILE + 1], state[t].max, kept);
     }
-    doc_add_table(doc, "tiles", doc_text(doc, "一块一块来，只记三个数", "Tile by tile, with three numbers in mind"), TILES, 6,
-                  head, cells);
+    doc_matrix *shown = lesson_show(
+        lesson, "tiles", doc_text(doc, "一块一块来，只记三个数", "Tile by tile, with three numbers in mind"), "m, l",
+        DOC_ROLE_PLAIN, accounts, rows, arena_grow(&lesson->arena, columns, sizeof columns, sizeof columns));
+    shown->decimals = 4;
+    doc_grow(doc, shown, DOC_BY_ROW, captions);
     doc_summary(doc, "最后一块之后的输出是 %.4f；程序库一次看完全部键得到 %.4f。从没有存过整行权重。",
-                "After the last tile the output is %.4f; the library, over all keys at once, says %.4f. No row of weights was "
-                "ever stored.",
+                "After the last tile the output is %.4f; the library, over all keys at once, says %.4f. No row of weights "
+                "was ever stored.",
                 state[TILES - 1].out, whole);
 }
 
@@ -113,8 +117,8 @@ static void show_online(lesson *lesson) {
     }
     const double whole = attend_to_scores(lesson, scores, v).out.at[0];
     doc_step(doc, "在线 softmax：键一块一块到来。遇到更大的最大值，就把旧账乘上 exp(旧 m - 新 m)。",
-             "Online softmax: keys arrive in tiles. When a larger maximum turns up, the old accounts are multiplied by exp(old "
-             "m - new m).");
+             "Online softmax: keys arrive in tiles. When a larger maximum turns up, the old accounts are multiplied by "
+             "exp(old m - new m).");
     doc_formula(doc, "l ← l·exp(m - m') + Σ exp(s - m')        m' = max(m, s)");
     show_tiles(lesson, state, scores, whole);
     figures_number(&lesson->figures, "softmax/online", state[TILES - 1].out);

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Three forms, the first that fits: cells with their numbers; cells of one column with a digit, tenths of the scale; and the
- * same for averages over square blocks of more than 64 words, which is said.
+ * same for averages over blocks of more than 64 words, which is said.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -151,15 +151,15 @@ static int64_t smaller(int64_t a, int64_t b) {
 static void print_digits(const layout *layout) {
     const doc_matrix *matrix = layout->matrix;
     const terminal *terminal = layout->terminal;
-    const int64_t longest = matrix->rows > matrix->cols ? matrix->rows : matrix->cols, side = (longest + MAP_MAX - 1) / MAP_MAX;
+    const int64_t tall = (matrix->rows + MAP_MAX - 1) / MAP_MAX, broad = (matrix->cols + MAP_MAX - 1) / MAP_MAX;
     const int cell = matrix->cols <= MAP_MAX / 2 ? 2 : 1;
     char number[NUMBER_SIZE];
-    for (int64_t i = 0; i < matrix->rows; i += side) {
+    for (int64_t i = 0; i < matrix->rows; i += tall) {
         display_pad(terminal->out, label_text(matrix->row_labels, i, matrix->rows, number), layout->label - 2, false);
         fputs("  ", terminal->out);
-        for (int64_t j = 0; j < matrix->cols; j += side) {
+        for (int64_t j = 0; j < matrix->cols; j += broad) {
             double part =
-                scaled(matrix, block_mean(matrix, i, smaller(i + side, matrix->rows), j, smaller(j + side, matrix->cols)));
+                scaled(matrix, block_mean(matrix, i, smaller(i + tall, matrix->rows), j, smaller(j + broad, matrix->cols)));
             if (!isnan(part)) terminal_heat(terminal, part);
             const char digit = isnan(part) ? '.' : (char)('0' + (part < 0 ? 0 : part >= 1 ? 9 : (int)(part * 10)));
             fprintf(terminal->out, "%*c", cell, digit);
@@ -169,10 +169,10 @@ static void print_digits(const layout *layout) {
     }
     fprintf(terminal->out, "  %s",
             terminal_say(terminal, "每格一位数字：在色标上的十分位", "one digit a cell: tenths of the scale"));
-    if (side > 1) {
+    if (tall > 1 || broad > 1) {
         fputs(terminal_say(terminal, "；", "; "), terminal->out);
         fprintf(terminal->out, terminal_say(terminal, "每格是 %d × %d 个值的平均", "each is the average of %d x %d values"),
-                (int)side, (int)side);
+                (int)tall, (int)broad);
     }
     fputc('\n', terminal->out);
 }

@@ -94,7 +94,10 @@ static scale find_scale(const doc_plot *plot, const doc_axis *axis, bool y) {
     for (size_t s = 0; s < plot->series_count; s++)
         for (size_t i = 0; i < plot->series[s].count; i++) widen(&scale, y ? plot->series[s].y[i] : plot->series[s].x[i]);
     if (!(scale.low <= scale.high)) scale.low = scale.high = 0;
-    if (scale.low == scale.high) scale.high += 1;
+    if (scale.low == scale.high) { /* a point stands in the middle */
+        scale.low -= 1;
+        scale.high += 1;
+    }
     return scale;
 }
 

@@ -122,12 +122,12 @@ static void ask_for_favourite(lesson *lesson, const sentence *s, mat weights) {
                      "All three weight matrices are small random numbers. Will %s have a favourite?", s->words.at[0]),
             largest < 1.5 * share
                 ? doc_text(doc, "不会：最大的权重是 %.2f，平分是 %.2f。打分都接近 0，softmax 后几乎平均；偏爱是训练出来的。",
-                           "No: its largest weight is %.2f, and an equal share %.2f. Scores are near 0, which softmax makes "
-                           "nearly equal; favourites come from training.",
+                           "No: its largest weight is %.2f, and an equal share %.2f. Scores are near 0, which softmax "
+                           "makes nearly equal; favourites come from training.",
                            largest, share)
                 : doc_text(doc, "会：%s 得到 %.2f，平分是 %.2f。可这是抽签抽出来的，不是学出来的；换个 --seed 再看。",
-                           "Yes: %s gets %.2f, where an equal share is %.2f. But that was drawn, not learnt; look again with "
-                           "another --seed.",
+                           "Yes: %s gets %.2f, where an equal share is %.2f. But that was drawn, not learnt; look again "
+                           "with another --seed.",
                            favourite, largest, share));
 }
 
@@ -149,8 +149,8 @@ void lesson_word_vectors(lesson *lesson) {
     doc *doc = &lesson->doc;
     const sentence s = sentence_make(lesson);
     doc_say(doc, "一句话里的每个词先是空间里的一个点。看它怎样环顾全句，然后带着别人的内容挪到新的位置。",
-            "Each word of a sentence is first a point in space. Watch it look at the whole sentence, and move to where what it "
-            "saw takes it.");
+            "Each word of a sentence is first a point in space. Watch it look at the whole sentence, and move to where "
+            "what it saw takes it.");
     lesson_say_words(lesson, s.words, s.seed);
     doc_formula(doc, "Z = softmax(Q·Kᵀ / √d_k)·V        Z + X");
     lesson_attention attention = {.q = s.q, .k = s.k, .v = s.v};
@@ -164,8 +164,7 @@ void lesson_word_vectors(lesson *lesson) {
     put_figures(lesson, &s, &attention, moved);
     doc_correct(
         doc, doc_text(doc, "权重的每一列加起来也是 1。", "The columns of the weights add up to 1, too."),
-        doc_text(
-            doc, "只有行是。一行是一个词怎样分配它的注意力；一列是大家给一个词的，可以多也可以少。",
-            "Only the rows do. A row is how one word shares out its attention; a column is what one word gets from all, and "
-            "that may be much or little."));
+        doc_text(doc, "只有行是。一行是一个词怎样分配它的注意力；一列是大家给一个词的，可以多也可以少。",
+                 "Only the rows do. A row is how one word shares out its attention; a column is what one word gets from "
+                 "all, and that may be much or little."));
 }

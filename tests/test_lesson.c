@@ -340,6 +340,35 @@ START_TEST(each_language_is_its_own) {
 }
 END_TEST
 
+/* Two matrices that grow together, and one by cells after them. */
+START_TEST(growth_takes_steps) {
+    static const double values[6] = {1, 2, 3, 4, 5, 6};
+    jmp_buf escape;
+    arena arena = {.escape = &escape};
+    ck_assert_int_eq(setjmp(escape), 0);
+    doc doc = {.arena = &arena, .language = DOC_EN};
+    const doc_block *blocks[3];
+    doc_step(&doc, "一", "one");
+    for (int i = 0; i < 3; i++) {
+        doc_matrix *matrix = doc_add_matrix(&doc, i == 0 ? "a" : i == 1 ? "b" : "c", "title", 3, 2);
+        matrix->values = values;
+        blocks[i] = doc.last;
+        if (i == 1)
+            doc_grow_together(&doc, matrix, DOC_BY_ROW);
+        else
+            doc_grow(&doc, matrix, i == 0 ? DOC_BY_ROW : DOC_BY_CELL, NULL);
+    }
+    ck_assert_int_eq(doc_cell_step(blocks[0], 0, 1), 2);
+    ck_assert_int_eq(doc_cell_step(blocks[0], 2, 0), 4);
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(doc_cell_step(blocks[1], i, 0), doc_cell_step(blocks[0], i, 0));
+    ck_assert_int_eq(doc_cell_step(blocks[2], 0, 0), 5);
+    ck_assert_int_eq(doc_cell_step(blocks[2], 2, 1), 10);
+    ck_assert_int_eq(doc.step, 10);
+    ck_assert_str_eq(doc_describe(&doc, blocks[0]), "3 rows, 2 columns, from 1.00 to 6.00.");
+    arena_free(&arena);
+}
+END_TEST
+
 /* ---- what the lessons claim ---------------------------------------------------------------------------------------- */
 
 static double number(const lesson *lesson, const char *path) {
@@ -376,6 +405,8 @@ START_TEST(claims_hold) {
     ck_assert_double_eq_tol(number(&l, "memory/weights_share_percent/768"), 45, 0.5);
     ck_assert_double_ge(number(&l, "memory/staged_workspace_bytes/4096"), number(&l, "memory/weights_bytes/4096"));
     ck_assert_double_lt(number(&l, "memory/fused_workspace_bytes/4096"), 0.01 * number(&l, "memory/weights_bytes/4096"));
+    ck_assert_double_ge(number(&l, "memory/staged_written_bytes/1024"), 0.99 * 4 * 1024 * 1024);
+    ck_assert_double_le(number(&l, "memory/fused_written_bytes/1024"), number(&l, "memory/fused_workspace_bytes/1024"));
     lesson_free(&l);
     run_native(&l, "serial-steps", context, &defaults);
     ck_assert_double_ge(number(&l, "serial_steps/recurrence_steps/16"), 16);
@@ -587,6 +618,7 @@ static Suite *lesson_suite(void) {
     TCase *documents = tcase_create("documents");
     tcase_add_test(documents, lessons_ask_show_and_correct);
     tcase_add_test(documents, each_language_is_its_own);
+    tcase_add_test(documents, growth_takes_steps);
     tcase_add_test(documents, claims_hold);
     tcase_add_test(documents, scaling_is_as_it_says);
     suite_add_tcase(suite, documents);

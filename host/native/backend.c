@@ -9,6 +9,7 @@
 #include <omp.h>
 #endif
 
+#include "../self_check.h"
 #include "native.h"
 
 /* ---- instruction-set levels ---------------------------------------------------------------------------------------- */
@@ -186,5 +187,5 @@ clattn_status clattn__native_open(clattn_context *context, const char *isa) {
     describe(context, levels, used, used == best);
     context->backend = &clattn__backend_native;
     context->state = (void *)used->name;
-    return CLATTN_OK;
+    return clattn__self_checks_open(context, NULL);
 }

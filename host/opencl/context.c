@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../self_check.h"
 #include "opencl.h"
 
 /* ---- what both have ------------------------------------------------------------------------------------------------ */
@@ -14,6 +15,18 @@ static clattn_status load(clattn_context *context, clattn__opencl_api *api) {
     char why[200];
     if (clattn__opencl_load(api, why, sizeof why)) return CLATTN_OK;
     return clattn__fail(context, CLATTN_ERROR_DEVICE, "no OpenCL on this machine: %s", why);
+}
+
+/* What a kernel that was found right depends on, beside its row. */
+static clattn_status open_self_checks(clattn_context *context) {
+    const clattn_device_info *info = &context->device.info;
+    clattn__text key = {0};
+    clattn__text_add(&key, "%s | %s | %s | %s | %u units | kernels %s", info->platform, info->name, info->driver, info->features,
+                     (unsigned)info->compute_units, clattn__kernels_hash);
+    clattn_status status = key.failed ? clattn__fail(context, CLATTN_ERROR_MEMORY, "no memory for the self-check")
+                                      : clattn__self_checks_open(context, key.data);
+    clattn__text_free(&key);
+    return status;
 }
 
 /* Hand a loaded table and a retained cl_context to the context, or give both back. */
@@ -37,7 +50,9 @@ static clattn_status adopt(clattn_context *context, clattn__opencl_api *api, cl_
         context->device.has_cpu_family; /* asked for another family, a CPU device is treated as a GPU throughout */
     context->state = state;
     context->backend = &clattn__backend_opencl;
-    return CLATTN_OK;
+    clattn_status status = open_self_checks(context);
+    if (status != CLATTN_OK) clattn__context_close(context);
+    return status;
 }
 
 static clattn_status check_usable(clattn_context *context, const clattn__device *device) {

@@ -209,6 +209,7 @@ void clattn__opencl_describe(const clattn__opencl_api *api, cl_device_id device,
     out->vector_width = row_width((cl_uint)info->vector_width);
     out->max_work_group = info->max_work_group;
     out->local_bytes = info->local_bytes;
+    out->max_alloc_bytes = info->max_alloc_bytes;
     out->max_params_bytes = device_size(api, device, CL_DEVICE_MAX_PARAMETER_SIZE);
     describe_problem(api, device, out, info->problem, sizeof info->problem);
     out->has_gpu_family = !info->problem[0];

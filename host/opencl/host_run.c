@@ -195,7 +195,7 @@ static clattn_status download_outputs(host_run *run) {
 
 /* ---- the run ------------------------------------------------------------------------------------------------------- */
 
-/* The context's own queue, made when host memory is first run on: callers with a queue of their own never have two. */
+/* The context's own queue, made when host memory is first run on, be it a self-check's. */
 static clattn_status own_queue(clattn_context *context, cl_command_queue *queue) {
     clattn__opencl *cl = clattn__opencl_of(context);
     cl_int code = CL_SUCCESS;

@@ -43,6 +43,8 @@
     X(ReleaseProgram)                                                                                                          \
     X(GetProgramBuildInfo)                                                                                                     \
     X(CreateKernel)                                                                                                            \
+    X(GetKernelInfo)                                                                                                           \
+    X(GetKernelArgInfo)                                                                                                        \
     X(ReleaseKernel)                                                                                                           \
     X(SetKernelArg)                                                                                                            \
     X(GetKernelWorkGroupInfo)                                                                                                  \

@@ -8,7 +8,8 @@
  *      P^T             = e^(S^T - max), the running maximum and sum of a lane rescaled       (Dao 2023, algorithm 1)
  *      O^T[d][lane]   += V[key][d] (broadcast) * P^T[key][lane]
  * No reduction crosses lanes. K is read where it lies, whatever its strides, or, of f16 and bf16, converted a tile at a
- * time; V is packed a tile at a time. A tile serves the TILE_Q / LANES blocks of a group while it is in the nearest caches.
+ * time; so is V, unless PACK_VALUES or a conversion has it packed a tile at a time. A tile serves the TILE_Q / LANES blocks of
+ * a group while it is in the nearest caches.
  *
  * group: query_tile_at (mask.h) with tiles of TILE_Q queries.
  * Private memory: (HEAD_DIM_MAX + VALUE_DIM_MAX) * TILE_Q + TILE_KV * (LANES + VALUE_DIM_MAX) reals; in f16 and bf16
@@ -30,12 +31,17 @@
  * and TILE_KV 128, in turns on a busy machine; D128, D64): packed, TILE_Q 96 0.99, 1.01; 144 1.07, 1.02; 192 1.10, 1.05; 288
  * 1.12, 1.06, but fewer groups; 192 with TILE_KV 64 1.09, 1.02, with 256 1.10, 1.05, without the line between panels 1.09,
  * 1.03; not packed, TILE_Q 192 1.05, 1.03.
+ * Tried (AVX-512, one core, H2 N2048, in turns; D128, D64; a nearest cache of 48 KiB and 12 ways): against packed with TILE_Q
+ * 192, not packed 1.03, 1.02; with TILE_Q 96 0.98, 1.02; 384 1.01, 1.02. TILE_KV 64, 96, 128: alike.
  */
 #include "lane_options.h"
 
 #if !defined(ROWS) || !defined(VECTORS) || !defined(TILE_Q) || !defined(TILE_KV) || !defined(HEAD_DIM_MAX) ||                  \
     !defined(VALUE_DIM_MAX)
 #error "ROWS, VECTORS: the register block; TILE_Q: queries of a group; TILE_KV: keys of a tile; *_DIM_MAX: bounds of the dims"
+#endif
+#if !defined(PACK_VALUES)
+#error "PACK_VALUES: whether values that need no conversion are packed"
 #endif
 #if !defined(MODIFIED)
 #error "MODIFIED: whether scores go through options.h"
@@ -62,13 +68,21 @@
 #define weight_of(score) vec_exp2(score)
 #endif
 
-/* Where keys are read. */
+/* Where keys and values are read. */
 #if STORED_IS_REAL
 #define KEY_SPACE __global
 #define multiply_keys multiply
 #else
 #define KEY_SPACE __private
 #define multiply_keys multiply_packed
+#endif
+#define VALUES_PACKED (PACK_VALUES || !STORED_IS_REAL)
+#if VALUES_PACKED
+#define VALUE_SPACE __private
+#define multiply_values multiply_packed
+#else
+#define VALUE_SPACE __global
+#define multiply_values multiply
 #endif
 
 INLINE int asks_elements(const attention_params *p) {
@@ -104,8 +118,14 @@ typedef struct memory {
     real *qt, *ot;     /* the blocks, [dim][LANES] each */
     real *s, *addends; /* one block's scores and what options.h adds to them, [TILE_KV][LANES] */
     real *keys;        /* a tile of K, where it must be converted: [TILE_KV][head_dim] */
-    real *values;      /* a tile of V: [value_dim / ROWS][TILE_KV][ROWS] in panels of PANEL */
+    real *values;      /* a tile of V, where it is packed: [value_dim / ROWS][TILE_KV][ROWS] in panels of PANEL */
 } memory;
+
+/* A tile of V: element r of ROWS of its key j lies at j * l + r * step, those of the next ROWS `panel` further on. */
+typedef struct value_tile {
+    VALUE_SPACE const real *at;
+    i64 l, step, panel;
+} value_tile;
 
 /* A tile of K: element d of its key j lies at j * l + d * step. */
 typedef struct key_tile {
@@ -137,8 +157,10 @@ INLINE int in_panels(int d) {
 #define BESIDE WIDTH
 #endif
 
+#if VALUES_PACKED
 /* Beyond value_dim the last panel repeats the last element. */
-INLINE void values_load(const memory *mem, __global const stored *v, const attention_params *p, key_range keys) {
+INLINE value_tile values_load(const memory *mem, __global const stored *v, const attention_params *p, key_range keys) {
+    const value_tile tile = {mem->values, ROWS, 1, PANEL};
     const int dim = p->value_dim, vectors = p->v.d == 1 ? dim / WIDTH * WIDTH : 0, end = (dim + ROWS - 1) / ROWS * ROWS;
     for (i64 j = keys.first; j < keys.end; j++) {
         __global const stored *from = v + j * p->v.l;
@@ -150,7 +172,15 @@ INLINE void values_load(const memory *mem, __global const stored *v, const atten
         }
         for (int d = vectors; d < end; d++) to[in_panels(d)] = stored_load(from + (d < dim ? d : dim - 1) * p->v.d);
     }
+    return tile;
 }
+#else
+INLINE value_tile values_load(const memory *mem, __global const stored *v, const attention_params *p, key_range keys) {
+    (void)mem, (void)keys;
+    const value_tile tile = {v, p->v.l, p->v.d, ROWS * p->v.d};
+    return tile;
+}
+#endif
 
 /* The query in a lane of the block from `first` on; the last one again where there are no more. */
 INLINE i64 query_in_lane(const member *m, i64 first, int lane) {
@@ -297,38 +327,40 @@ INLINE void block_weights(block *blk, real *s) {
 }
 
 /* value_rows without the keys that a lane does not look at: their weights are 0, their values may be anything. */
-APART void value_row_masked(const block *blk, const memory *mem, const real *values, real *ot) {
+APART void value_row_masked(const block *blk, const memory *mem, VALUE_SPACE const real *values, i64 l, real *ot) {
     for (int v = 0; v < VECTORS; v++) {
         vec sum = blk->rescale[v] * vec_load(ot + v * WIDTH);
         for (int j = 0; j < blk->keys; j++) {
-            vec next = sum + vec_splat(values[j * ROWS]) * vec_load(mem->s + j * LANES + v * WIDTH);
+            vec next = sum + vec_splat(values[j * l]) * vec_load(mem->s + j * LANES + v * WIDTH);
             sum = vec_select(live_lanes(blk, mem, v, j), next, sum);
         }
         vec_store(sum, ot + v * WIDTH);
     }
 }
 
-INLINE void value_rows(int rows, const block *blk, const memory *mem, const real *values, real *ot) {
+INLINE void value_rows(int rows, const block *blk, const memory *mem, VALUE_SPACE const real *values, const value_tile *tile,
+                       real *ot) {
     vec acc[ROWS][VECTORS];
-    FOR_BLOCK(r, v) acc[r][v] = blk->rescale[v] * vec_load(ot + ROW_AT(r, rows) * LANES + v * WIDTH);
     i64 row[ROWS];
-    rows_at(row, ROWS, 1);
-    multiply_packed(acc, row, values, ROWS, mem->s, LANES, blk->keys);
+    rows_at(row, VALUES_PACKED ? ROWS : rows, tile->step);
+    FOR_BLOCK(r, v) acc[r][v] = blk->rescale[v] * vec_load(ot + ROW_AT(r, rows) * LANES + v * WIDTH);
+    multiply_values(acc, row, values, tile->l, mem->s, LANES, blk->keys);
     if (blk->partial) {
         vec finite = vec_splat(REAL(0.0));
         FOR_BLOCK(r, v) finite += acc[r][v] - acc[r][v];
         if (vec_any_nan(finite)) {
-            for (int r = 0; r < ROWS && r < rows; r++) value_row_masked(blk, mem, values + r, ot + r * LANES);
+            for (int r = 0; r < ROWS && r < rows; r++) value_row_masked(blk, mem, values + r * tile->step, tile->l, ot + r * LANES);
             return;
         }
     }
     FOR_BLOCK(r, v) if (r < rows) vec_store_aligned(acc[r][v], ot + r * LANES + v * WIDTH);
 }
 
-INLINE void block_values(const block *blk, const memory *mem, i64 at, const attention_params *p, real *ot) {
-    const real *values = mem->values + at * ROWS;
-    for (int d = 0; d < p->value_dim; d += ROWS, values += PANEL)
-        value_rows(p->value_dim - d, blk, mem, values, ot + d * LANES);
+INLINE void block_values(const block *blk, const memory *mem, const value_tile *tile, i64 at, const attention_params *p,
+                         real *ot) {
+    VALUE_SPACE const real *values = tile->at + at * tile->l;
+    for (int d = 0; d < p->value_dim; d += ROWS, values += tile->panel)
+        value_rows(p->value_dim - d, blk, mem, values, tile, ot + d * LANES);
 }
 
 /* The factor that makes a row of sums one of averages, and the log-sum-exp. A sum of 0 is that of a row without a finite
@@ -380,6 +412,7 @@ INLINE void attend(const memory *mem, const head *hd, const attention_params *p,
     const key_range live = live_for_any(p, m, first, queries);
     for (i64 start = live.first / TILE_KV * TILE_KV; start < live.end; start += TILE_KV) {
         key_tile keys;
+        value_tile values;
         int loaded = 0;
         for (int n = 0; n < count; n++) {
             block *blk = &blocks[n];
@@ -388,12 +421,12 @@ INLINE void attend(const memory *mem, const head *hd, const attention_params *p,
             if (!loaded) {
                 const key_range rows = range_in_tile(live, start, TILE_KV);
                 keys = keys_load(mem, hd->k + start * p->k.l, p, rows);
-                values_load(mem, hd->v + start * p->v.l, p, rows);
+                values = values_load(mem, hd->v + start * p->v.l, p, rows);
                 loaded = 1;
             }
             block_scores(blk, mem, block_rows, &keys, blk->start - start, mem->qt + n * q_size, p);
             block_weights(blk, mem->s);
-            block_values(blk, mem, blk->start - start, p, mem->ot + n * out_size);
+            block_values(blk, mem, &values, blk->start - start, p, mem->ot + n * out_size);
         }
     }
     for (int n = 0; n < count; n++) block_store(&blocks[n], mem->ot + n * out_size, hd, p, m, first + n * LANES);
@@ -407,7 +440,7 @@ __kernel GROUP_OF_ONE void attention(__global const stored *restrict q, __global
     vec qt[TILE_Q / WIDTH * EXTENT(p.head_dim, HEAD_DIM_MAX)], ot[TILE_Q / WIDTH * EXTENT(p.value_dim, VALUE_DIM_MAX)];
     vec s[TILE_KV * VECTORS];
     vec addends[MODIFIED ? TILE_KV * VECTORS : 1], keys[STORED_IS_REAL ? 1 : TILE_KV / WIDTH * EXTENT(p.head_dim, HEAD_DIM_MAX) + 1];
-    vec values[PANELS(EXTENT(p.value_dim, VALUE_DIM_MAX)) * PANEL / WIDTH];
+    vec values[VALUES_PACKED ? PANELS(EXTENT(p.value_dim, VALUE_DIM_MAX)) * PANEL / WIDTH : 1];
     const memory mem = {(real *)qt, (real *)ot, (real *)s, (real *)addends, (real *)keys, (real *)values};
 
     q += p.base[0], k += p.base[1], v += p.base[2], out += p.base[3], lse += p.base[4];

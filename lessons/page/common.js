@@ -33,6 +33,14 @@ function cut(text, width) {
 // The size of text in pictures, which are drawn to the width that there is.
 const textSize = width => width < 480 ? 14 : width < 900 ? 16 : 18;
 
+// Likewise, with the ellipsis inside: names often differ at their ends.
+function cutInside(text, width) {
+    const letters = Array.from(text);
+    if (textWidth(text) <= width || letters.length < 6) return cut(text, width);
+    const end = letters.slice(-3).join("");
+    return cut(letters.slice(0, -3).join(""), width - textWidth(end)) + end;
+}
+
 // Names of Q, K and V stand beside their colour everywhere; series have a dash and a mark of their own besides.
 const dashes = ["none", "7 4", "2 4", "11 4 2 4", "4 2", "14 5", "1 3", "9 3 1 3 1 3"];
 const marks = [d3.symbolCircle, d3.symbolSquare, d3.symbolTriangle, d3.symbolDiamond, d3.symbolCross, d3.symbolStar,
@@ -85,5 +93,7 @@ function dataTable({ head, rows }, caption) {
         if (column === 0) cell.scope = "row";
         return cell;
     })))));
-    return element("div", "scroll", table);
+    const box = element("div", "scroll", table);
+    Object.assign(box, { tabIndex: 0, role: "region", ariaLabel: caption });
+    return box;
 }

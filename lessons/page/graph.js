@@ -20,11 +20,10 @@ class GraphFigure {
 
     draw(width) {
         const { nodes, lanes } = this.graph, places = (d3.max(nodes, n => n.place) ?? 0) + 1, count = Math.max(1, (d3.max(nodes, n => n.lane) ?? 0) + 1);
-        const size = textSize(width), names = lanes ? Math.min(d3.max(lanes, textWidth) * size + 14, width * .24) : 10;
-        const step = Math.min(150, (width - names - 10) / places), radius = Math.max(5, Math.min(26, step * .36));
-        const high = Math.max(radius * 2 + 46, 84);
-        this.geometry = { size, names, step, radius, high };
-        this.width = names + step * places + 10;
+        const size = textSize(width), head = lanes ? size * 1.7 : 0, step = Math.min(150, width / places), radius = Math.max(5, Math.min(26, step * .36));
+        const high = head + Math.max(radius * 2 + size + 22, 80);
+        this.geometry = { size, head, step, radius, high };
+        this.width = Math.max(step * places, Math.min(width, 320));
         this.svg.attr("viewBox", `0 0 ${this.width} ${high * count + 10}`).attr("width", this.width).attr("height", high * count + 10)
             .style("font-size", `${size}px`);
         this.svg.selectAll("*").remove();
@@ -32,15 +31,15 @@ class GraphFigure {
             .attr("markerWidth", 6).attr("markerHeight", 6).attr("orient", "auto-start-reverse")
             .append("path").attr("d", "M0,0L10,5L0,10Z").attr("class", "tip");
         this.svg.append("g").attr("class", "labels").selectAll("text").data(lanes ?? []).join("text").attr("x", 2)
-            .attr("y", (lane, n) => (n + .5) * high).attr("dy", ".35em").text(lane => cut(lane, (names - 8) / size));
+            .attr("y", (lane, n) => n * high + size).text(lane => cut(lane, width / size));
         this.drawEdges();
         this.drawNodes();
         this.paint();
     }
 
     place(node) {
-        const { names, step, high } = this.geometry;
-        return [names + (node.place + .5) * step, (node.lane + .5) * high];
+        const { head, step, high, radius } = this.geometry;
+        return [(node.place + .5) * step, node.lane * high + head + radius + 6];
     }
 
     drawEdges() {

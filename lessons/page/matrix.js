@@ -42,7 +42,7 @@ class MatrixFigure {
     draw(width) {
         this.geometry = this.measure(width);
         const half = width / 2 - 24, natural = this.geometry.left + (this.matrix.cols + this.rowsAdd) * this.geometry.cell + 2;
-        if (this.node.closest("figure")?.parentNode.childElementCount > 1 && natural > half && natural < 1.35 * half) {
+        if (this.node.closest("figure")?.parentNode.childElementCount > 1 && width > 700 && natural > half && natural < 1.35 * half) {
             const tight = this.measure(half);
             if (tight.numbers) this.geometry = tight;
         }
@@ -86,7 +86,7 @@ class MatrixFigure {
         const rowEvery = Math.ceil(g.size * 1.05 / g.high), colEvery = Math.ceil((g.turned ? g.size * 1.05 : 1) / g.cell);
         svg.append("g").attr("class", "labels").selectAll("text").data(d3.range(0, rows, rowEvery)).join("text")
             .attr("x", g.left - 7).attr("y", i => g.top + (i + .5) * g.high).attr("dy", ".35em").attr("text-anchor", "end")
-            .text(i => cut(label(matrix.row_labels, i), (g.left - 10 - (matrix.row_axis ? g.size + 8 : 0)) / g.size));
+            .text(i => cutInside(label(matrix.row_labels, i), (g.left - 10 - (matrix.row_axis ? g.size + 8 : 0)) / g.size));
         svg.append("g").attr("class", "labels").selectAll("text").data(d3.range(0, cols, colEvery)).join("text")
             .attr("transform", j => `translate(${g.left + (j + .5) * g.cell},${g.top - 6})${g.turned ? "rotate(-55)" : ""}`)
             .attr("text-anchor", g.turned ? "start" : "middle")
@@ -106,7 +106,7 @@ class MatrixFigure {
             .attr("transform", d => `translate(${g.left + d.j * g.cell},${g.top + d.i * g.high})`)
             .on("mouseenter", (event, d) => this.point(d.i, d.j))
             .on("click", (event, d) => this.point(d.i, d.j));
-        this.cells.append("rect").attr("width", g.cell).attr("height", g.high);
+        this.cells.append("rect").attr("width", g.cell).attr("height", g.high).attr("class", g.high < 14 ? "small" : null);
         if (g.numbers)
             this.cells.append("text").attr("x", g.cell / 2).attr("y", g.high / 2).attr("dy", ".35em").attr("text-anchor", "middle")
                 .style("font-size", `${g.size * .92}px`);
@@ -150,6 +150,13 @@ class MatrixFigure {
     show(step) {
         this.step = step;
         if (this.cells) this.paint();
+    }
+
+    // Room on the scale for numbers that a slider has changed; never less than it was.
+    widenScale() {
+        const { matrix } = this;
+        this.scale ??= [matrix.low, matrix.high];
+        [matrix.low, matrix.high] = d3.extent([...this.scale, ...matrix.values.flat().filter(Number.isFinite)]);
     }
 
     colour(value) {

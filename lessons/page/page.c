@@ -20,21 +20,53 @@ const char *page_question(const doc *doc) {
 
 /* ---- data ---------------------------------------------------------------------------------------------------------- */
 
-/* Seven digits are what single precision has; what is no finite number has a name, which JSON has no number for. */
+/* The name of what is no finite number: JSON has no number for it. */
+static bool name_number(cJSON *item) {
+    const char *name = isnan(item->valuedouble) ? "NaN" : item->valuedouble > 0 ? "∞" : "−∞";
+    char *copy = cJSON_malloc(strlen(name) + 1);
+    if (copy == NULL) return false;
+    item->type = (item->type & ~0xff) | cJSON_String;
+    item->valuestring = strcpy(copy, name);
+    return true;
+}
+
+/* Seven digits are what single precision has. */
 static bool shorten_numbers(cJSON *item) {
     for (; item != NULL; item = item->next) {
         char text[32];
         if (cJSON_IsNumber(item) && !isfinite(item->valuedouble)) {
-            const char *name = isnan(item->valuedouble) ? "NaN" : item->valuedouble > 0 ? "∞" : "−∞";
-            char *copy = cJSON_malloc(strlen(name) + 1);
-            if (copy == NULL) return false;
-            item->type = (item->type & ~0xff) | cJSON_String;
-            item->valuestring = strcpy(copy, name);
+            if (!name_number(item)) return false;
         } else if (cJSON_IsNumber(item)) {
             snprintf(text, sizeof text, "%.7g", item->valuedouble);
             item->valuedouble = strtod(text, NULL);
         }
         if (!shorten_numbers(item->child)) return false;
+    }
+    return true;
+}
+
+enum { LARGE_MAP = 1024, SPARE_DECIMALS = 2 };
+
+/* The numbers of a large map become whole multiples of its "unit", two decimals below what a cell shows: half the size. */
+static bool scale_map(cJSON *matrix) {
+    const cJSON *values = cJSON_GetObjectItem(matrix, "values");
+    if (cJSON_GetArraySize(values) * cJSON_GetArraySize(cJSON_GetArrayItem(values, 0)) < LARGE_MAP) return true;
+    const double decimals = cJSON_GetNumberValue(cJSON_GetObjectItem(matrix, "decimals"));
+    const double per_unit = pow(10, decimals + SPARE_DECIMALS);
+    cJSON *row, *item;
+    cJSON_ArrayForEach(row, values) {
+        cJSON_ArrayForEach(item, row) {
+            if (cJSON_IsNumber(item)) cJSON_SetNumberValue(item, rint(item->valuedouble * per_unit));
+        }
+    }
+    return cJSON_AddNumberToObject(matrix, "unit", 1 / per_unit) != NULL;
+}
+
+static bool scale_maps(cJSON *document) {
+    const cJSON *block;
+    cJSON_ArrayForEach(block, cJSON_GetObjectItem(document, "blocks")) {
+        cJSON *matrix = cJSON_GetObjectItem(block, "matrix");
+        if (matrix != NULL && !scale_map(matrix)) return false;
     }
     return true;
 }
@@ -63,7 +95,9 @@ static bool put_course(cJSON *root, const page_course *course) {
 static bool put_document(cJSON *root, const doc *doc) {
     const struct doc averaged = page_average(doc);
     cJSON *document = doc_json(&averaged);
-    if (document != NULL && shorten_numbers(document) && cJSON_AddItemToObject(root, "lesson", document)) return true;
+    if (document != NULL && shorten_numbers(document) && scale_maps(document) &&
+        cJSON_AddItemToObject(root, "lesson", document))
+        return true;
     cJSON_Delete(document);
     return false;
 }

@@ -77,7 +77,7 @@ function misconception(block) {
 const words = {
     heading: block => element("h2", "", ...typeset(block.text)),
     paragraph: block => element("p", "", ...typeset(block.text)),
-    formula: block => element("p", "formula", ...typeset(block.text)),
+    formula: block => element("p", "formula", ...block.text.split(/ {3,}/).map(part => element("span", "part", ...typeset(part)))),
     caption: block => element("h3", "caption", ...typeset(block.text)),
     question,
     misconception,
@@ -171,7 +171,7 @@ class Page {
             input.setAttribute("aria-label", name);
             input.addEventListener("input", () => this.change(id, () => { matrix.values[i][j] = +input.value; }));
             inputs.push([input, i, j]);
-            box.append(element("label", "", element("span", "", name), input));
+            box.append(element("label", "", element("span", "", ...typeset(name)), input));
         }));
         const reset = element("button", "", say("复原", "Reset"));
         reset.type = "button";
@@ -189,6 +189,7 @@ class Page {
         recompute(id);
         for (const other of [id, ...followers(id)]) {
             const figure = this.figures.get(other);
+            figure.widenScale();
             figure.draw(figure.available);
             this.tables.get(other)();
         }
@@ -220,8 +221,20 @@ class Page {
         for (const [id, figure] of this.figures) figure.show(frame.step, frame.own.get(id), moving);
         const current = d3.greatest(this.blocks.filter(({ block }) => block.step <= frame.step), d => d.block.step)?.section;
         if (frame.step > 0) current?.classList.add("current");
+        this.spoil(frame);
         this.explain(null, []);
         this.follow(frame);
+    }
+
+    // What sums up a figure waits until the figure is whole.
+    spoil(frame) {
+        for (const { block, node } of this.blocks) {
+            const figure = this.figures.get(block.id);
+            if (!figure) continue;
+            const whole = block.matrix ? figure.revealedAt(block.matrix.rows - 1, block.matrix.cols - 1) <= frame.step
+                : !figure.steps || !frame.own.has(block.id) || frame.own.get(block.id) === figure.steps;
+            node.querySelectorAll(".summary, details").forEach(part => { part.hidden = !whole; });
+        }
     }
 
     // Bring what has just changed into view.
@@ -258,13 +271,12 @@ class Page {
     // ---- sizes ----
 
     resize() {
-        const width = Math.floor(this.main.clientWidth);
-        for (const [id, figure] of this.figures) {
-            const node = document.getElementById(`block-${id}`) ?? this.blocks.find(({ block }) => block.id === id).node;
-            if (node.hidden || figure.available === width || width === 0) continue;
-            figure.available = width - 2;
-            figure.draw(figure.available);
+        const width = Math.floor(this.main.clientWidth) - 2;
+        for (const { block, node } of this.blocks) {
+            const figure = this.figures.get(block.id);
+            if (!figure || node.hidden || figure.available === width || width <= 0) continue;
             figure.available = width;
+            figure.draw(width);
         }
     }
 

@@ -58,7 +58,7 @@ static doc_matrix *average(arena *arena, const doc_matrix *from) {
     bool *masked = ARENA_NEW(arena, bool, to->rows * to->cols);
     for (int64_t i = 0; i < to->rows * to->cols; i++) masked[i] = !block_mean(from, to, i / to->cols, i % to->cols, &values[i]);
     to->values = values;
-    to->masked = masked;
+    to->masked = from->masked != NULL ? masked : NULL;
     return to;
 }
 

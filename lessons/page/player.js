@@ -33,6 +33,7 @@ class Player {
         made.title = name;
         made.setAttribute("aria-label", name);
         made.addEventListener("click", action);
+        made.addEventListener("mousedown", event => event.preventDefault()); // SPACE plays after a click, too
         return made;
     }
 
@@ -105,7 +106,7 @@ class Player {
     // Keys that a control has a use for are its own.
     key(event) {
         if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented) return;
-        const control = event.target.closest?.("input, button, summary, a, select, textarea");
+        const control = event.target.closest?.("input, button, summary, a");
         const actions = {
             " ": () => this.toggle(),
             ArrowLeft: () => this.go(this.at - 1),
@@ -115,8 +116,9 @@ class Player {
             f: () => this.fullScreen(),
             F: () => this.fullScreen(),
         };
-        const own = control && (event.key === " " || (control.matches("input") && event.key !== "f" && event.key !== "F"));
-        if (own && !(control === this.slider && event.key === " ") || !Object.hasOwn(actions, event.key)) return;
+        const pressed = control?.matches("button, summary, a") && event.key === " ";
+        const slid = control?.matches("input") && control !== this.slider && event.key !== "f" && event.key !== "F";
+        if (pressed || slid || !Object.hasOwn(actions, event.key)) return;
         event.preventDefault();
         actions[event.key]();
     }

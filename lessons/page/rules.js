@@ -5,6 +5,10 @@
 // A matrix of the page by the id of its block.
 const matrices = new Map((data.lesson?.blocks ?? []).filter(block => block.matrix).map(block => [block.id, block.matrix]));
 
+// Those of large maps come as whole multiples of a unit.
+for (const matrix of matrices.values())
+    if (matrix.unit) matrix.values = matrix.values.map(row => row.map(value => typeof value === "number" ? +(value * matrix.unit).toPrecision(7) : value));
+
 // Terms that are written out before "…" stands for the rest.
 const TERMS = 10;
 
@@ -94,14 +98,15 @@ const sideOf = (matrix, side) => side === "self" ? matrix : matrices.get(matrix[
 function formulaOf(matrix, i, j) {
     const name = [`${matrix.symbol ?? ""}[${label(matrix.row_labels, i)}, ${label(matrix.col_labels, j)}]`, matrix.role];
     if (isMasked(matrix, i, j)) return [name, [say(" 被遮住：不参加计算", " is masked: it takes no part")]];
-    const value = matrix.values[i][j], rule = ruleOf(matrix), digits = matrix.rule === "given" ? matrix.decimals : matrix.decimals + 1;
+    const value = matrix.values[i][j], rule = ruleOf(matrix);
     if (matrix.averaged) {
         const [rows, cols] = matrix.averaged;
-        return [name, [say(` = ${rows}×${cols} 格的平均 ≈ `, ` = the mean of ${rows} × ${cols} cells ≈ `)], [shown(value, digits)]];
+        return [name, [say(` = ${rows}×${cols} 格的平均 ≈ `, ` = the mean of ${rows} × ${cols} cells ≈ `)], [shown(value, matrix.decimals + 1)]];
     }
     if (!rule) return [name, [" = "], [shown(value, matrix.decimals)]];
     const right = matrices.get(matrix.right), left = matrices.get(matrix.left);
-    const exact = matrix.rule !== "softmax" && matrix.rule !== "tanh" && [left, right].every(m => !m || m.decimals === 0);
+    const exact = matrix.rule !== "softmax" && matrix.rule !== "tanh" && [left, right].every(m => !m || m.decimals === 0) && matrix.decimals === 0;
+    const digits = matrix.decimals + (exact ? 0 : 1);
     return [name, [" = "], ...rule.formula(matrix, i, j, left, right), [exact ? " = " : " ≈ "], [shown(value, digits), matrix.role]];
 }
 

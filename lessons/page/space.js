@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
 
+// More names than this hide each other.
+const MOST_NAMES = 24;
+
 class SpaceFigure {
     constructor(block, page) {
         this.block = block;
@@ -85,7 +88,7 @@ class SpaceFigure {
         });
     }
 
-    paintPoint(point) {
+    paintPoint(point, named) {
         const { arrows } = this.space, floor = this.extent[2][0];
         const at = arrows ? point.from.map((v, d) => v + this.part * (point.to[d] - v)) : point.from;
         this.line("drop", at, [at[0], at[1], floor]);
@@ -95,7 +98,7 @@ class SpaceFigure {
             if (Math.hypot(x - x0, y - y0) > 3) this.paintArrow(x0, y0, x, y);
         }
         this.svg.append("circle").attr("class", "word").attr("cx", x).attr("cy", y).attr("r", arrows ? 4 : 6);
-        this.svg.append("text").attr("class", "word").attr("x", x + 10).attr("y", y - 8).text(point.label);
+        if (named) this.svg.append("text").attr("class", "word").attr("x", x + 10).attr("y", y - 8).text(point.label);
     }
 
     paintArrow(x0, y0, x, y) {
@@ -108,7 +111,8 @@ class SpaceFigure {
         this.svg.selectAll("*").remove();
         this.paintFloor();
         this.paintAxes();
-        this.space.points.forEach(point => this.paintPoint(point));
+        const every = Math.ceil(this.space.points.length / MOST_NAMES);
+        this.space.points.forEach((point, n) => this.paintPoint(point, n % every === 0));
     }
 
     // Steps of its own: 0, where the words were; 1, where they are.

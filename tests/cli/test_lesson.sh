@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # clattn lesson as a class meets it: languages, columns, colours, steps, exit codes.
 #
-#     test_lesson.sh PROGRAM WORK_DIRECTORY
+#     test_lesson.sh PROGRAM WORK_DIRECTORY SOURCE
 #
 # SPDX-License-Identifier: Apache-2.0
 set -u
 
-program=$1 work=$2
+program=$1 work=$2 source=$3
 rm -rf "$work"
 mkdir -p "$work"
 cd "$work" || exit 1
@@ -114,6 +114,8 @@ bad '--lang wants zh|en' rnn-step --lang fr
 bad '--dim wants an integer from 1 to 1024' qkv --dim 0
 bad '--seed wants an integer from 0 to 4294967295' qkv --seed 4294967296
 bad 'belongs to no option' rnn-step matmul
+bad 'no fused kernel of this device takes heads as wide as 1024' memory --dim 1024
+bad '--dim has to be a multiple of the 8 heads' parameters --dim 12
 bad '--step waits for keys' rnn-step --step
 bad '--text is not UTF-8' qkv --text $'a\xff'
 bad '--text has no word' qkv --text ' '
@@ -134,6 +136,19 @@ prints 'drawn at random'
 good all --text 'one two three' --seed 5
 prints 'three'
 
+# ---- the teacher's plan: every command in it works, and its figures come out
+for plan in "$source/docs/teaching.md" "$source/docs/teaching.zh.md"; do
+    : >taught
+    while IFS= read -r line; do
+        eval "words=(${line#clattn lesson})"
+        good "${words[@]}"
+        cat stdout >>taught
+    done < <(grep '^clattn lesson ' "$plan")
+    for figure in 0.885 0.649 1.000 +0.746 0.774 'chased > the > ball' 'ball > chased > the'; do
+        grep -qF -- "$figure" taught || failed "$figure does not come out of the commands of $plan"
+    done
+done
+
 # ---- JSON
 if "$program" devices --json - >/dev/null 2>&1; then
     good matmul --json -
@@ -145,8 +160,48 @@ if "$program" devices --json - >/dev/null 2>&1; then
         positional_encoding parameters lessons; do
         grep -q "^	\"$key\":" all.json || failed "all --json has no $key"
     done
+
+    # ---- pages
+    good matmul --html matmul.html --lang zh
+    prints 'matmul.html'
+    hides '先猜'
+    grep -q '<html lang="zh-Hans">' matmul.html || failed 'matmul.html is in another language'
+    ! grep -q '{{[A-Z_]*}}' matmul.html || failed 'matmul.html has a part that was not filled in'
+    good matmul --html - --json json
+    prints '<!doctype html>'
+    good matmul --html matmul.html --json -
+    prints '"AB"'
+    hides 'matmul.html'
+    good all --html course --lang en
+    prints 'course/index.html'
+    for name in $("$program" lesson --lang en | sed -n 's/^  \([a-z-]*\)  *[0-9][0-9]* min.*/\1/p') index; do
+        [ -s "course/$name.html" ] || failed "the course has no page $name.html"
+    done
+    good all --html course --lang zh # over what is there
+    grep -q 'zh-Hans' course/index.html || failed 'the course was not written again'
+    good word-vectors --text '</script><script>x</script>' --html words.html
+    [ "$(grep -c '</script><script>x' words.html)" -eq 0 ] || failed 'a text ends the script element'
+    for words in 64 128 256; do # the largest maps that are whole, and those that are averaged
+        text=$(seq -s ' ' -f 'w%g' 1 $words)
+        for name in $("$program" lesson --lang en | sed -n 's/^  \([a-z-]*\)  *[0-9][0-9]* min.*/\1/p'); do
+            "$program" lesson "$name" --text "$text" --html large.html >stdout 2>stderr || continue # it takes no text
+            [ "$(wc -c <large.html)" -le 500000 ] || failed "$name with $words words has $(wc -c <large.html) bytes"
+            checked=$((${checked-0} + 1))
+        done
+    done
+    [ "${checked-0}" -ge 6 ] || failed "only ${checked-0} pages of many words"
+    touch file
+    bad 'cannot make the folder file: Not a directory' all --html file
+    bad 'cannot make the folder no/course' all --html no/course
+    bad 'cannot write no/page.html' matmul --html no/page.html
+    bad 'Is a directory' matmul --html course
+    bad 'the same file' matmul --html one --json ./one
+    bad 'do not go together' matmul --html one --step
+    [ ! -e one ] || failed 'a page was written after an error'
+    [ -z "$(find . -name '.clattn-*')" ] || failed "temporary files are left: $(find . -name '.clattn-*')"
 else
     echo 'skipped: this build writes no JSON'
+    bad 'made without cJSON' matmul --html page.html
     bad 'made without cJSON' matmul --json -
 fi
 

@@ -41,3 +41,11 @@ for device in gpu opencl opencl:0:0; do
     grep -q native "$work/error" || fail "the error for $device does not list what is there"
     [[ ! -e $work/$device.npy ]] || fail "a file was written for $device"
 done
+
+echo 'kernel void softmax(global const float *scores, global float *weights, int rows, int cols) {}' >"$work/empty.cl"
+status=0
+inside "$program" lab softmax --kernel "$there/empty.cl" >"$work/output" 2>"$work/error" || status=$?
+cat "$work/error"
+((status == 1)) || fail "the lab ended with $status, not 1"
+grep -q -e 'libOpenCL' -e 'this build has no lab' "$work/error" || fail 'the lab does not say why there is none'
+[[ ! -s $work/output ]] || fail 'the lab printed more than why there is none'

@@ -1,0 +1,78 @@
+/* The race: a recurrence that walks word by word beside attention that arrives at once. Both are measured first, by the
+ * benchmark's code; what is shown afterwards is those figures and nothing else.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLATTN_CLI_RACE_RACE_H
+#define CLATTN_CLI_RACE_RACE_H
+
+#include "bench/group.h"
+
+typedef enum race_language { RACE_ZH, RACE_EN } race_language;
+
+/* What stands beside what. */
+typedef enum race_contrast {
+    RACE_CORE,  /* attention without projections, the recurrent loop alone */
+    RACE_LAYER, /* projections on both sides */
+    RACE_CONTRASTS,
+} race_contrast;
+
+typedef struct race_runner {
+    bench_point point;
+    double busy; /* the device's own time of the wall's; NaN: not measured */
+} race_runner;
+
+/* Both sides, at one length on so many units. */
+typedef struct race_pair {
+    int64_t length;
+    int units;
+    race_runner attention, recurrence;
+} race_pair;
+
+enum { RACE_MAX_LENGTHS = 16 };
+
+typedef struct race_results {
+    bench_device *device;
+    int64_t width;
+    race_pair units[BENCH_MAX_UNITS]; /* core against core, at the first length, on 1, 2, ... all units */
+    size_t unit_count;
+    race_pair lengths[RACE_CONTRASTS][RACE_MAX_LENGTHS]; /* on all units, rising */
+    size_t length_count;
+} race_results;
+
+/* ---- measure.c ----------------------------------------------------------------------------------------------------- */
+
+/* Both contrasts at a length on all units, appended to results->lengths. */
+bool race_measure_length(bench_session *, race_results *, int64_t length, bench_error *);
+/* The core on 1, 2, ... all units at a length, in turns. */
+bool race_measure_units(bench_session *, race_results *, int64_t length, bench_error *);
+
+/* All of a contrast's lengths, as the benchmark's rules take them. */
+bench_contrast race_contrast_of(const race_results *, race_contrast, race_language);
+/* Whether the contrast has been won by both sides, each at its lengths. */
+bool race_has_turned(const race_results *, race_contrast);
+
+/* ---- replay.c ------------------------------------------------------------------------------------------------------ */
+
+/* What has been done when `ms` of the machine's time have passed. A recurrence's words come one by one, evenly; attention's all
+ * at its end. Steps that wait for one another are spread evenly on both sides. */
+typedef struct race_state {
+    int64_t words, steps;
+    bool is_done;
+} race_state;
+race_state race_state_at(const race_pair *, bool is_recurrence, double ms);
+
+/* Two lanes on a terminal, on one axis of time, so slowly that the slower one takes `seconds`; where stdout is no terminal,
+ * only how they end. */
+void race_replay(const race_pair *, race_language, double seconds, bool is_moving);
+
+/* ---- words.c ------------------------------------------------------------------------------------------------------- */
+
+race_language race_find_language(cli_integer asked);
+void race_print_units(const race_results *, race_language);
+void race_print_lengths(const race_results *, race_language);
+/* The three sentences to remember, a line each, with this machine's numbers. */
+enum { RACE_SENTENCES = 3 };
+void race_sentences(const race_results *, race_language, clattn__text sentences[RACE_SENTENCES]);
+
+#endif

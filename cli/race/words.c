@@ -1,0 +1,179 @@
+/* What the race says, in both languages; every figure comes from the results.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/stats.h"
+#include "race.h"
+
+race_language race_find_language(cli_integer asked) {
+    static const char *const variables[] = {"LC_ALL", "LC_MESSAGES", "LANG"};
+    if (asked.given) return (race_language)asked.value;
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = getenv(variables[i]);
+        if (value != NULL && *value != 0) return strncmp(value, "zh", 2) == 0 ? RACE_ZH : RACE_EN;
+    }
+    return RACE_EN;
+}
+
+/* ---- tables -------------------------------------------------------------------------------------------------------- */
+
+static const char *winner_text(const race_pair *pair, race_language language) {
+    static const char *const texts[][2] = {[BENCH_WINNER_UNCLEAR] = {"分不出", "too close to call"},
+                                           [BENCH_WINNER_ATTENTION] = {"注意力快", "attention"},
+                                           [BENCH_WINNER_RECURRENCE] = {"循环快", "recurrence"}};
+    return texts[bench_faster(&pair->attention.point, &pair->recurrence.point)][language];
+}
+
+/* Of the noisier side: what lies between the first quartile of its runs and the third. */
+static double noise_of(const race_pair *pair) {
+    return fmax(pair->attention.point.noise, pair->recurrence.point.noise);
+}
+
+static void print_pair(const char *label, const race_pair *pair, race_language language) {
+    static const char *const noisy[] = {"（噪声 %.0f %%）", " (noise %.0f %%)"};
+    const double ratio = pair->recurrence.point.ms / pair->attention.point.ms;
+    printf("%s %11.3g %11.3g   %s", label, pair->attention.point.ms, pair->recurrence.point.ms, winner_text(pair, language));
+    if (bench_faster(&pair->attention.point, &pair->recurrence.point) != BENCH_WINNER_UNCLEAR)
+        printf(" %.1fx", ratio > 1 ? ratio : 1 / ratio);
+    if (noise_of(pair) > BENCH_NOISY_ABOVE) printf(noisy[language], 100 * noise_of(pair));
+    printf("\n");
+}
+
+void race_print_units(const race_results *results, race_language language) {
+    static const char *const heads[] = {
+        "\n同样的 %" PRId64 " 个词，用更多计算单元（核心对核心，毫秒）\n   单元   注意力       循环    谁快\n",
+        "\nThe same %" PRId64 " words on more units (core against core, ms)\n  units   attention  recurrence   faster\n"};
+    if (results->unit_count == 0) return;
+    printf(heads[language], results->units[0].length);
+    for (size_t i = 0; i < results->unit_count; i++) {
+        char label[16];
+        snprintf(label, sizeof label, "%7d", results->units[i].units);
+        print_pair(label, &results->units[i], language);
+    }
+}
+
+/* Why a side is faster: how much more there is to do, and how fast it is done. */
+static void print_why(const race_pair *pair, race_language language) {
+    static const char *const formats[] = {
+        "  %" PRId64 " 个词：注意力的算术是循环的 %.3g 倍，速率是它的 %.3g 倍，所以时间是它的 %.3g 倍\n",
+        "  at %" PRId64 " words attention does %.3gx the recurrence's arithmetic at %.3gx its rate: "
+        "%.3gx the time\n"};
+    const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
+    const double work = a->flops / r->flops, time = a->ms / r->ms;
+    printf(formats[language], pair->length, work, work / time, time);
+}
+
+void race_print_lengths(const race_results *results, race_language language) {
+    static const char *const titles[][2] = {{"核心对核心：不带投影的注意力，与只有循环本身",
+                                             "core against core: attention without projections, the recurrent loop alone"},
+                                            {"整层对整层：两边都带投影", "layer against layer: projections on both sides"}};
+    static const char *const heads[] = {"\n更长的句子，%s（毫秒）\n   词数   注意力       循环    谁快\n",
+                                        "\nLonger sentences, %s (ms)\n  words   attention  recurrence   faster\n"};
+    for (int which = 0; which < RACE_CONTRASTS; which++) {
+        printf(heads[language], titles[which][language]);
+        for (size_t i = 0; i < results->length_count; i++) {
+            char label[16];
+            snprintf(label, sizeof label, "%7" PRId64, results->lengths[which][i].length);
+            print_pair(label, &results->lengths[which][i], language);
+        }
+        print_why(&results->lengths[which][0], language);
+        if (results->length_count > 1) print_why(&results->lengths[which][results->length_count - 1], language);
+    }
+}
+
+/* As in the benchmark's verdict: with more noise than this in a speed-up, nothing is concluded from it. */
+static const double TOO_NOISY = 0.2;
+
+/* ---- three sentences ----------------------------------------------------------------------------------------------- */
+
+static void add_chain(const race_results *results, race_language language, clattn__text *text) {
+    static const char *const formats[] = {
+        "循环要走 %lld 步，一步等一步：%lld 个词用了 %.3g 毫秒，每步 %s 微秒；注意力只等 %lld 步，用了 %.3g 毫秒。",
+        "The recurrence takes %lld steps, each of which waits for the last: %lld words took %.3g ms, %s us a step; attention "
+        "waits for "
+        "%lld, and took %.3g ms."};
+    const race_pair *pair = &results->units[results->unit_count - 1];
+    const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
+    char step_us[24];
+    const double us = 1e3 * r->ms / (double)(r->chain > 0 ? r->chain : 1);
+    snprintf(step_us, sizeof step_us, us >= 100 ? "%.0f" : "%.3g", us); /* never an exponent */
+    clattn__text_add(text, formats[language], (long long)r->chain, (long long)pair->length, r->ms, step_us, (long long)a->chain,
+                     a->ms);
+}
+
+/* How much faster on all units than on one. */
+static double gain_of(const race_results *results, bool is_recurrence) {
+    const race_pair *one = &results->units[0], *all = &results->units[results->unit_count - 1];
+    return is_recurrence ? one->recurrence.point.ms / all->recurrence.point.ms
+                         : one->attention.point.ms / all->attention.point.ms;
+}
+
+static void add_units(const race_results *results, race_language language, clattn__text *text) {
+    static const char *const single[] = {"这台设备只有一个计算单元，所以更多单元能带来什么，这里没有量到。",
+                                         "This device has one unit, so what more of them would give was not measured."};
+    static const char *const formats[] = {
+        "计算单元从 1 个增加到 %d 个，注意力变为 %.2f 倍快，循环变为 %.2f 倍快：%s",
+        "On %d units instead of one, attention ran %.2fx as fast and the recurrence %.2fx: %s"};
+    static const char *const why[][2] = {
+        {"词与词之间互不等待的工作可以分给更多单元，一条链不能。",
+         "work that does not wait can be shared out, a chain cannot."},
+        {"这里两者差不多，因为循环的每一步之内也有可以分开的工作；链本身仍然一样长。",
+         "here that is much the same, for there is work to share inside each step, too; the chain is as long as before."},
+        {"这里循环得益更多；它的链仍然一样长。", "here the recurrence gained more; its chain is as long as before."},
+        {"但机器上还有别的工作，噪声太大，说明不了什么。",
+         "but the machine had other work, and that is too noisy to say why."}};
+    const double attention = gain_of(results, false), recurrence = gain_of(results, true);
+    const double noise = noise_of(&results->units[0]) + noise_of(&results->units[results->unit_count - 1]);
+    if (results->unit_count < 2) {
+        clattn__text_add(text, "%s", single[language]);
+        return;
+    }
+    const int reason = noise > TOO_NOISY ? 3 : attention > 1.15 * recurrence ? 0 : recurrence > 1.15 * attention ? 2 : 1;
+    clattn__text_add(text, formats[language], results->units[results->unit_count - 1].units, attention, recurrence,
+                     why[reason][language]);
+}
+
+/* Two digits: a crossing is not known better. */
+static long long rounded(double length) {
+    const double unit = pow(10, fmax(0, floor(log10(length)) - 1));
+    return (long long)(round(length / unit) * unit);
+}
+
+static void add_turn(const race_results *results, race_contrast which, race_language language, clattn__text *text) {
+    static const char *const crossed[] = {"在 %lld 个词附近反转", "turns near %lld words"};
+    static const char *const not_crossed[] = {"直到 %lld 个词都是%s", "does not turn up to %lld words (%s)"};
+    const bench_contrast contrast = race_contrast_of(results, which, language);
+    const double crossing = bench_crossing(&contrast, 1, 1);
+    const race_pair *last = &results->lengths[which][results->length_count - 1];
+    if (crossing > 0)
+        clattn__text_add(text, crossed[language], rounded(crossing));
+    else
+        clattn__text_add(text, not_crossed[language], (long long)last->length, winner_text(last, language));
+}
+
+static void add_lengths(const race_results *results, race_language language, clattn__text *text) {
+    static const char *const begin[] = {
+        "注意力的工作随词数的平方增长，循环的工作随词数增长：核心对核心，输赢",
+        "Attention's work grows with the square of the length, the recurrence's with the length: core against core "
+        "the picture "};
+    static const char *const middle[] = {"；整层对整层，投影的工作两边都要做，输赢",
+                                         "; layer against layer, where both sides project as well, it "};
+    static const char *const end[] = {"。", "."};
+    clattn__text_add(text, "%s", begin[language]);
+    add_turn(results, RACE_CORE, language, text);
+    clattn__text_add(text, "%s", middle[language]);
+    add_turn(results, RACE_LAYER, language, text);
+    clattn__text_add(text, "%s", end[language]);
+}
+
+void race_sentences(const race_results *results, race_language language, clattn__text sentences[RACE_SENTENCES]) {
+    add_chain(results, language, &sentences[0]);
+    add_units(results, language, &sentences[1]);
+    add_lengths(results, language, &sentences[2]);
+}

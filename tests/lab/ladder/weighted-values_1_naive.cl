@@ -1,0 +1,9 @@
+// One work-item an element: a row of weights times a column of v.
+kernel void weighted_values(global const float *weights, global const float *v, global float *out, int len_q, int len_kv,
+                            int value_dim) {
+    const int d = get_global_id(0), i = get_global_id(1);
+    if (i >= len_q || d >= value_dim) return;
+    float sum = 0.0f;
+    for (int j = 0; j < len_kv; j++) sum += weights[i * len_kv + j] * v[j * value_dim + d];
+    out[i * value_dim + d] = sum;
+}

@@ -1,0 +1,326 @@
+/* Every kernel row, watched at each access: test_races WATCH [ROW]
+ *
+ *   races           under oclgrind, which interprets kernels: data races between work-items and between groups, accesses past a
+ * buffer uninitialized   under oclgrind: values that nothing has set, accesses past a buffer memcheck        under valgrind:
+ * the native backend's compiled rows
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/CMakeLists.txt sets the environment. oclgrind writes what it finds to $OCLGRIND_LOG, and any message there fails the
+ * row; valgrind fails the program. A line a row is printed. Results are checked, too. The net itself is tested with faults
+ * planted in copies of real kernels.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "attention_problem.h"
+#include "patched_kernel.h"
+#include "plain_problem.h"
+
+typedef enum watch { RACES, UNINITIALIZED, MEMCHECK } watch;
+
+static watch watched;
+static const char *only; /* this row, if the command line says so */
+
+/* ---- the log ------------------------------------------------------------------------------------------------------- */
+
+typedef struct findings {
+    int races, bounds, uninitialized, other; /* messages, as oclgrind begins them; other: of no such kind */
+    char first[400];                         /* the beginning of the first */
+} findings;
+
+static int total(const findings *f) {
+    return f->races + f->bounds + f->uninitialized + f->other;
+}
+
+static bool begins(const char *line, const char *with) {
+    return strncmp(line, with, strlen(with)) == 0;
+}
+
+/* A message is a line without indentation, followed by indented ones. */
+static void count_line(findings *f, const char *line) {
+    if (line[0] == '\n' || line[0] == '\t' || line[0] == ' ') return;
+    if (strstr(line, "data race"))
+        f->races++;
+    else if (begins(line, "Invalid read") || begins(line, "Invalid write"))
+        f->bounds++;
+    else if (begins(line, "Uninitialized"))
+        f->uninitialized++;
+    else
+        f->other++;
+}
+
+static const char *log_path(void) {
+    const char *path = getenv("OCLGRIND_LOG");
+    ck_assert_msg(path != NULL, "OCLGRIND_LOG is not set: ctest sets what this suite needs");
+    return path;
+}
+
+/* All that oclgrind said since the last context was opened: each one begins the file anew. */
+static findings read_log(void) {
+    findings f = {0};
+    if (watched == MEMCHECK) return f; /* valgrind has a log of its own */
+    FILE *log = fopen(log_path(), "r");
+    ck_assert_msg(log != NULL, "%s: no log was written", log_path());
+    char line[1024];
+    while (fgets(line, sizeof line, log)) {
+        count_line(&f, line);
+        const size_t length = strlen(f.first);
+        if (total(&f) == 1) snprintf(f.first + length, sizeof f.first - length, "%.120s", line);
+    }
+    fclose(log);
+    return f;
+}
+
+/* ---- devices ------------------------------------------------------------------------------------------------------- */
+
+static clattn_context *open_device(const char *name) {
+    clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
+    clattn_context *context;
+    char why[400];
+    options.device = name;
+    options.error = why;
+    options.error_size = sizeof why;
+    if (clattn_context_create(&options, &context) != CLATTN_OK) ck_abort_msg("%s: %s", name, why);
+    return context;
+}
+
+/* A context in which the row may serve, whatever vectors the device likes. */
+static clattn_context *open_for(const clattn__row *row) {
+    if (watched == MEMCHECK)
+        return open_device(clattn__row_macro(row, "VECTOR_WIDTH", 0) == 8 ? "native:avx2" : "native:generic");
+    clattn_context *context = open_device(row->family == CLATTN__FAMILY_CPU ? "opencl:0:0:cpu" : "opencl:0:0:gpu");
+    if (!strstr(context->device.info.name, "Oclgrind")) ck_abort_msg("%s is no oclgrind", context->device.info.name);
+    context->device.vector_width = clattn__row_macro(row, "VECTOR_WIDTH", 0);
+    return context;
+}
+
+/* ---- shapes -------------------------------------------------------------------------------------------------------- */
+
+/* More keys than the largest tile and more depth than a chunk, so that tiles are used again; nothing is a multiple of anything.
+ */
+#define ALL_OPTIONS                                                                                                            \
+    .causal = 1, .align = CLATTN_ALIGN_BOTTOM_RIGHT, .mask = {.given = true, .per_cent = 20},                                  \
+    .bias = {.given = true, .per_cent = 10}, .has_window = 1, .left = 60, .right = 3, .softcap = 3, .alibi = ALIBI_GIVEN,      \
+    .sinks = true, .lengths = true
+
+static const attention_case fused_cases[] = {
+    {"f32 with all options", 1, 2, 1, 5, 69, 19, 21, ALL_OPTIONS},
+    {"f16 causal", 1, 1, 1, 67, 9, 5, 7, .causal = 1, .dtype = CLATTN_F16},
+    {"bf16 ragged", 2, 1, 1, 5, 9, 3, 5, .ragged = true, .dtype = CLATTN_BF16},
+};
+static const attention_case split_cases[] = {
+    {"f32 with all options", 1, 2, 1, 2, 139, 19, 21, ALL_OPTIONS},
+    {"f16", 1, 3, 1, 1, 69, 5, 7, .dtype = CLATTN_F16},
+};
+static const attention_case staged_cases[] = {
+    {"f32 with all options", 1, 1, 1, 5, 69, 19, 21, ALL_OPTIONS},
+    {"f16 causal", 1, 2, 1, 5, 9, 5, 67, .causal = 1, .dtype = CLATTN_F16},
+};
+static const attention_case copy_cases[] = {
+    {"a past, rotated", 2, 2, 1, 5, 9, 10, 7, .cache = CACHE_PAST, .past = 4, .rotary = CLATTN_ROTARY_HALF, .pairs = 3},
+    {"in place", 2, 2, 1, 5, 5, 10, 7, .cache = CACHE_IN_PLACE, .past = 6, .rotary = CLATTN_ROTARY_INTERLEAVED, .pairs = 5,
+     .dtype = CLATTN_BF16},
+};
+
+static const plain_sizes merge_sizes = {.batch = 2, .heads = 3, .len = 5, .dim = 19, .parts = 3};
+static const plain_sizes product_sizes = {.batch = 2, .len = 3, .len_kv = 5, .d_in = 19, .heads = 3, .heads_kv = 1, .dim = 23};
+static const plain_sizes rnn_sizes = {.cell = CLATTN_CELL_RNN, .batch = 3, .len = 3, .d_in = 5, .dim = 37};
+static const plain_sizes lstm_sizes = {.cell = CLATTN_CELL_LSTM, .batch = 3, .len = 3, .d_in = 5, .dim = 37};
+
+/* ---- runs ---------------------------------------------------------------------------------------------------------- */
+
+/* One row in its context, and what has been run. */
+typedef struct trial {
+    const clattn__row *row;
+    clattn_context *context, *reference;
+    clattn__text shapes;
+} trial;
+
+static void must(trial *t, const char *what, verdict v) {
+    clattn__text_add(&t->shapes, "%s%s", t->shapes.length ? "; " : "", what);
+    if (!v.ok) ck_abort_msg("%s, %s: %s", t->row->name, what, v.text);
+}
+
+static void attend(trial *t, const attention_case *cases, size_t count, clattn_algorithm algorithm) {
+    for (size_t n = 0; n < count; n++) {
+        rng r = rng_make(n);
+        attention_problem p = attention_problem_make(&cases[n], &r);
+        const bool ragged = cases[n].ragged;
+        attention_results results;
+        verdict v = attention_try(t->context, &p, LAYOUT_BHLD, ragged ? CLATTN_ALGORITHM_AUTO : algorithm,
+                                  attention_outputs(&p, algorithm), &results);
+        if (v.ok) v = attention_judge(&results, &p);
+        must(t, cases[n].name, v);
+        ck_assert_msg(strstr(results.row, t->row->name) != NULL, "%s: %s ran instead of %s", cases[n].name, results.row,
+                      t->row->name);
+        attention_results_free(&results);
+        attention_problem_free(&p);
+    }
+}
+
+static void compute(trial *t, const char *what, const plain_problem *p, const clattn_plan_options *options) {
+    rng r = rng_make(7);
+    must(t, what, plain_try(t->context, t->reference, p, options, &r));
+}
+
+static void recur(trial *t, const plain_sizes *sizes, clattn_recurrence_form form) {
+    const plain_problem p = plain_recurrence(sizes);
+    compute(t, sizes->cell == CLATTN_CELL_LSTM ? "lstm" : "rnn", &p, OPTIONS(.recurrence = form));
+}
+
+/* Everything that the row's role can be asked for. */
+static void run_role(trial *t) {
+    const plain_problem merge = plain_merge(&merge_sizes), project = plain_project_qkv(&product_sizes),
+                        mha = plain_mha(&product_sizes);
+    switch (t->row->role) {
+    case CLATTN__ROLE_ATTENTION:
+        attend(t, fused_cases, COUNT(fused_cases), CLATTN_ALGORITHM_FUSED);
+        break;
+    case CLATTN__ROLE_ATTENTION_SPLIT:
+        attend(t, split_cases, COUNT(split_cases), CLATTN_ALGORITHM_SPLIT);
+        break;
+    case CLATTN__ROLE_SCORES:
+    case CLATTN__ROLE_MASK:
+    case CLATTN__ROLE_SOFTMAX:
+    case CLATTN__ROLE_WEIGHTED_VALUES:
+        attend(t, staged_cases, COUNT(staged_cases), CLATTN_ALGORITHM_STAGED);
+        break;
+    case CLATTN__ROLE_COPY:
+        attend(t, copy_cases, COUNT(copy_cases), CLATTN_ALGORITHM_AUTO);
+        break;
+    case CLATTN__ROLE_MERGE:
+        compute(t, "merge", &merge, NULL);
+        break;
+    case CLATTN__ROLE_PROJECT:
+        compute(t, "q, k, v with bias", &project, NULL);
+        compute(t, "a layer with residual", &mha, NULL);
+        break;
+    case CLATTN__ROLE_PACK_RECURRENT:
+        recur(t, &rnn_sizes, CLATTN_RECURRENCE_STEPS);
+        recur(t, &lstm_sizes, CLATTN_RECURRENCE_PERSISTENT);
+        break;
+    case CLATTN__ROLE_RNN_STEP:
+        recur(t, &rnn_sizes, CLATTN_RECURRENCE_STEPS);
+        break;
+    case CLATTN__ROLE_RNN_LOOP:
+        recur(t, &rnn_sizes, CLATTN_RECURRENCE_PERSISTENT);
+        break;
+    case CLATTN__ROLE_LSTM_STEP:
+        recur(t, &lstm_sizes, CLATTN_RECURRENCE_STEPS);
+        break;
+    case CLATTN__ROLE_LSTM_LOOP:
+        recur(t, &lstm_sizes, CLATTN_RECURRENCE_PERSISTENT);
+        break;
+    case CLATTN__ROLE_COUNT:
+        ck_abort_msg("%s has no role", t->row->name);
+    }
+}
+
+static findings try_row(const clattn__row *row, clattn__text *shapes) {
+    const clattn__params none = {0};
+    trial t = {.row = row, .context = open_for(row), .reference = open_device("reference")};
+    force_row(t.context, row, &none);
+    run_role(&t);
+    clattn_context_destroy(t.context);
+    clattn_context_destroy(t.reference);
+    *shapes = t.shapes;
+    return read_log();
+}
+
+/* Why a row cannot be watched, or NULL. */
+static const char *blind_spot(const clattn__row *row) {
+    const bool cpu = row->family == CLATTN__FAMILY_CPU;
+    if (row->family == CLATTN__FAMILY_CLBLAST) return "a library's kernels";
+    if (watched == UNINITIALIZED && strcmp(row->source, "cpu/attention_split.cl") == 0)
+        return "oclgrind 21.10 crashes where it follows this source's shuffles; memcheck covers it";
+    if (watched == MEMCHECK && !cpu) return "not a row of the native backend";
+    if (watched == MEMCHECK && clattn__row_macro(row, "VECTOR_WIDTH", 0) == 16) return "valgrind knows no AVX-512";
+    return NULL;
+}
+
+static void print_findings(const findings *f, const char *shapes) {
+    if (watched == MEMCHECK) printf("valgrind reports at the end   %s\n", shapes);
+    if (watched == RACES) printf("%d races, %d out of bounds   %s\n", f->races, f->bounds, shapes);
+    if (watched == UNINITIALIZED) printf("%d uninitialized, %d out of bounds   %s\n", f->uninitialized, f->bounds, shapes);
+}
+
+START_TEST(row_is_clean) {
+    const clattn__row *row = &clattn__rows[_i];
+    if (only && strcmp(row->name, only) != 0) return;
+    if (blind_spot(row)) {
+        printf("%-22s not run: %s\n", row->name, blind_spot(row));
+        return;
+    }
+    clattn__text shapes = {0};
+    const clock_t start = clock();
+    const findings f = try_row(row, &shapes);
+    printf("%-22s %5.1f s ", row->name, (double)(clock() - start) / CLOCKS_PER_SEC);
+    print_findings(&f, shapes.data);
+    clattn__text_free(&shapes);
+    ck_assert_msg(total(&f) == 0, "%s: %d messages, the first: %s", row->name, total(&f), f.first);
+}
+END_TEST
+
+/* ---- the net ------------------------------------------------------------------------------------------------------- */
+
+/* Faults in copies of a row's kernel, and the finding that each must be. */
+static const struct {
+    const char *fault, *row, *from, *to;
+    size_t finding; /* offset of its count */
+    watch seen_by;
+} planted[] = {
+    {"a missing barrier", "softmax_4", "barrier(CLK_LOCAL_MEM_FENCE);\n        if (lane < reach)", "if (lane < reach)",
+     offsetof(findings, races), RACES},
+    {"writes past the last row", "softmax_4", "i < p.len_q ? live_range(&p, &m, i) : none", "live_range(&p, &m, i)",
+     offsetof(findings, bounds), RACES},
+    {"a sum that begins with nothing", "softmax_4", "exp_sum total = {-INFINITY, 0.0f};",
+     "exp_sum total; total.max = -INFINITY;", offsetof(findings, uninitialized), UNINITIALIZED},
+};
+
+static const clattn__row *row_named(const char *name) {
+    for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++)
+        if (strcmp(row->name, name) == 0) return row;
+    ck_abort_msg("there is no row %s", name);
+    return NULL;
+}
+
+START_TEST(planted_fault_is_caught) {
+    static const attention_case c = {"planted", 1, 1, 1, 5, 69, 3, 3};
+    if (planted[_i].seen_by != watched) return;
+    const clattn__row *row = row_named(planted[_i].row);
+    const clattn__params none = {0};
+    clattn_context *context = open_for(row);
+    force_row(context, row, &none);
+    patch_kernel(context, row, planted[_i].from, planted[_i].to);
+    rng r = rng_make(1);
+    attention_problem p = attention_problem_make(&c, &r);
+    attention_results results;
+    attention_try(context, &p, LAYOUT_BHLD, CLATTN_ALGORITHM_STAGED, WANT_WEIGHTS, &results); /* right or wrong */
+    attention_results_free(&results);
+    attention_problem_free(&p);
+    clattn_context_destroy(context);
+    const findings f = read_log();
+    const int count = *(const int *)((const char *)&f + planted[_i].finding);
+    printf("planted: %s in %s: %s\n", planted[_i].fault, row->name, count ? "caught" : "not caught");
+    ck_assert_msg(count > 0, "%s was not caught; other messages: %d", planted[_i].fault, total(&f));
+}
+END_TEST
+
+int main(int argc, char **argv) {
+    static const char *const names[] = {[RACES] = "races", [UNINITIALIZED] = "uninitialized", [MEMCHECK] = "memcheck"};
+    for (watched = RACES; watched <= MEMCHECK && argc > 1 && strcmp(argv[1], names[watched]) != 0;) watched++;
+    if (argc < 2 || watched > MEMCHECK) {
+        fprintf(stderr, "usage: test_races races|uninitialized|memcheck [ROW]\n");
+        return 2;
+    }
+    only = argc > 2 ? argv[2] : NULL;
+    Suite *suite = suite_create("races");
+    TCase *tests = tcase_create("races");
+    tcase_add_loop_test(tests, planted_fault_is_caught, 0, COUNT(planted));
+    tcase_add_loop_test(tests, row_is_clean, 0, (int)clattn__row_count);
+    suite_add_tcase(suite, tests);
+    return run_suite(suite);
+}
