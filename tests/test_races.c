@@ -244,6 +244,7 @@ static findings try_row(const clattn__row *row, clattn__text *shapes) {
 static const char *blind_spot(const clattn__row *row) {
     const bool cpu = row->family == CLATTN__FAMILY_CPU;
     if (row->family == CLATTN__FAMILY_CLBLAST) return "a library's kernels";
+    if (clattn__row_macro(row, "MMA", 0)) return "oclgrind takes minutes for emulated fragments";
     if (watched == UNINITIALIZED && strcmp(row->source, "cpu/attention_split.cl") == 0)
         return "oclgrind 21.10 crashes where it follows this source's shuffles; memcheck covers it";
     if (watched == MEMCHECK && !cpu) return "not a row of the native backend";
