@@ -127,6 +127,7 @@ static const attention_case copy_cases[] = {
 
 static const plain_sizes merge_sizes = {.batch = 2, .heads = 3, .len = 5, .dim = 19, .parts = 3};
 static const plain_sizes product_sizes = {.batch = 2, .len = 3, .len_kv = 5, .d_in = 19, .heads = 3, .heads_kv = 1, .dim = 23};
+static const plain_sizes layer_sizes = {.batch = 1, .len = 3, .len_kv = 5, .d_in = 7, .heads = 2, .heads_kv = 1, .dim = 5};
 static const plain_sizes rnn_sizes = {.cell = CLATTN_CELL_RNN, .batch = 3, .len = 3, .d_in = 5, .dim = 37};
 static const plain_sizes lstm_sizes = {.cell = CLATTN_CELL_LSTM, .batch = 3, .len = 3, .d_in = 5, .dim = 37};
 
@@ -174,7 +175,7 @@ static void recur(trial *t, const plain_sizes *sizes, clattn_recurrence_form for
 /* Everything that the row's role can be asked for. */
 static void run_role(trial *t) {
     const plain_problem merge = plain_merge(&merge_sizes), project = plain_project_qkv(&product_sizes),
-                        mha = plain_mha(&product_sizes);
+                        mha = plain_mha(&layer_sizes);
     switch (t->row->role) {
     case CLATTN__ROLE_ATTENTION:
         attend(t, fused_cases, COUNT(fused_cases), CLATTN_ALGORITHM_FUSED);

@@ -10,10 +10,11 @@
 #include "bench/pin.h"
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "page.h"
 #include "race.h"
 
 typedef struct race_options {
-    const char *device, *json;
+    const char *device, *json, *html;
     cli_integer lang, len, seconds;
 } race_options;
 
@@ -27,6 +28,7 @@ static const cli_option options_table[] = {
      .maximum = 3600},
     {"lang", "zh|en", "language; by default the locale's, or English", CLI_CHOICE, offsetof(race_options, lang)},
     {"json", "FILE|-", "all figures as JSON", CLI_TEXT, offsetof(race_options, json)},
+    {"html", "FILE", "the same as one page, which needs no network", CLI_TEXT, offsetof(race_options, html)},
     {NULL},
 };
 
@@ -76,8 +78,7 @@ static void add_crossing(cJSON *root, const char *name, const race_results *resu
         cJSON_AddNullToObject(root, name);
 }
 
-static int write_json(const race_results *results, const clattn__text *sentences, const char *path) {
-    output_set outputs = {0};
+static cJSON *results_json(const race_results *results, const clattn__text *sentences) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "schema", "clattn-race-1");
     cJSON_AddStringToObject(root, "version", clattn_version());
@@ -91,15 +92,25 @@ static int write_json(const race_results *results, const clattn__text *sentences
     add_crossing(root, "layer_crossing", results, RACE_LAYER);
     cJSON *list = cJSON_AddArrayToObject(root, "sentences");
     for (int i = 0; i < RACE_SENTENCES; i++) cJSON_AddItemToArray(list, cJSON_CreateString(sentences[i].data));
-    if (!json_write(&outputs, path, root)) return cli_fail(command.name, CLI_USAGE, "--json: %s", outputs.error);
+    return root;
+}
+
+static int write_files(const race_results *results, race_language language, const clattn__text *sentences,
+                       const race_options *options) {
+    output_set outputs = {0};
+    if (options->json != NULL && !json_write(&outputs, options->json, results_json(results, sentences)))
+        return cli_fail(command.name, CLI_USAGE, "--json: %s", outputs.error);
+    if (options->html != NULL && !race_page_write(&outputs, options->html, results, language, sentences))
+        return cli_fail(command.name, CLI_USAGE, "--html: %s", outputs.error);
     return output_commit(&outputs) ? CLI_SUCCESS : cli_fail(command.name, CLI_FAILURE, "%s", outputs.error);
 }
 
 #else
 
-static int write_json(const race_results *results, const clattn__text *sentences, const char *path) {
-    (void)results, (void)sentences, (void)path;
-    return cli_fail(command.name, CLI_USAGE, "--json: %s", json_missing());
+static int write_files(const race_results *results, race_language language, const clattn__text *sentences,
+                       const race_options *options) {
+    (void)results, (void)language, (void)sentences, (void)options;
+    return CLI_SUCCESS; /* neither was asked for: race_main has refused it */
 }
 
 #endif
@@ -128,12 +139,11 @@ static bool sweep(bench_session *session, race_results *results, int64_t first, 
 static int present(const race_results *results, const race_options *options, race_language language) {
     const bool quiet = options->json != NULL && strcmp(options->json, "-") == 0;
     clattn__text sentences[RACE_SENTENCES] = {{0}};
-    int exit_code = CLI_SUCCESS;
     race_sentences(results, language, sentences);
     if (!quiet) race_print_lengths(results, language);
     if (!quiet) printf("\n");
     for (int i = 0; i < RACE_SENTENCES && !quiet; i++) printf("%d. %s\n", i + 1, sentences[i].data);
-    if (options->json != NULL) exit_code = write_json(results, sentences, options->json);
+    const int exit_code = write_files(results, language, sentences, options);
     for (int i = 0; i < RACE_SENTENCES; i++) clattn__text_free(&sentences[i]);
     return exit_code;
 }
@@ -177,7 +187,10 @@ int race_main(int argc, char **argv) {
     int exit_code = CLI_SUCCESS;
     bench_pin(argc, argv, nothing_more);
     if (cli_parse(&command, argc, argv, &options, &exit_code) < 0) return exit_code;
-    if (options.json != NULL && json_missing() != NULL) return cli_fail(command.name, CLI_USAGE, "--json: %s", json_missing());
+    if ((options.json != NULL || options.html != NULL) && json_missing() != NULL)
+        return cli_fail(command.name, CLI_USAGE, "--%s: %s", options.json != NULL ? "json" : "html", json_missing());
+    if (options.json != NULL && options.html != NULL && output_same_file(options.json, options.html))
+        return cli_fail(command.name, CLI_USAGE, "--json and --html name the same file");
     bench_args args = {.device = options.device, .quick = true};
     if (!bench_session_open(&session, &args, &error))
         exit_code = cli_fail(command.name, CLI_USAGE, "%s", error.text);

@@ -31,7 +31,7 @@ says '1. The recurrence takes 18 steps'
 says '3. Attention'
 if grep -q "$(printf '\033')" out; then failed 'escape sequences where there is no terminal'; fi
 
-"$program" race --device native --len 16 --seconds 1 --lang zh --json race.json >out 2>err || failed "exit code $?: $(cat err)"
+"$program" race --device native --len 16 --seconds 1 --lang zh --json race.json --html race.html >out 2>err || failed "exit code $?: $(cat err)"
 if grep -q 'no JSON' err; then
     echo 'no cJSON in this build: no JSON is tested'
 else
@@ -40,6 +40,11 @@ else
         grep -q "$key" race.json || failed "$key is not in race.json"
     done
     [ "$(grep -c '循环要走' race.json)" -eq 1 ] || failed 'the sentences are not in race.json'
+    if ! grep -q '循环要走 18 步' race.html || grep -qE '(src|href)="?https?:' race.html; then failed 'race.html'; fi
+    [ "$(wc -c <race.html)" -le 512000 ] || failed "race.html has $(wc -c <race.html) bytes"
+    code=0
+    "$program" race --len 16 --json both --html both >out 2>err || code=$?
+    [ $code -eq 2 ] || failed 'two outputs in one file are taken'
     "$program" race --device native --len 16 --seconds 1 --json - >out 2>err || failed "exit code $?: $(cat err)"
     [ "$(head -c 1 out)" = '{' ] || failed "more than JSON on standard output: $(head -n 3 out)"
 fi
