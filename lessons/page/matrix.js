@@ -59,7 +59,7 @@ class MatrixFigure {
         const cell = Math.min(wanted, Math.max(4, (width - left - 4) / (cols + this.rowsAdd)));
         const high = rows > 32 ? Math.min(cell, 9) : Math.min(Math.max(cell * .72, 22), rows > 12 ? 26 : 50);
         const turned = widest(names(col_labels, cols)) + 4 > cell;
-        const head = turned ? Math.min(widest(names(col_labels, cols)) * .8 + 14, 96) : size + 10;
+        const head = turned ? Math.min(widest(names(col_labels, cols)) * .8 + 14, 120) : size + 10;
         return { size, left, cell, high, turned, top: head + (this.matrix.col_axis ? size + 6 : 0),
             numbers: widest(numbers) * .86 + 3 <= cell && high >= 16 };
     }
@@ -90,7 +90,7 @@ class MatrixFigure {
         svg.append("g").attr("class", "labels").selectAll("text").data(d3.range(0, cols, colEvery)).join("text")
             .attr("transform", j => `translate(${g.left + (j + .5) * g.cell},${g.top - 6})${g.turned ? "rotate(-55)" : ""}`)
             .attr("text-anchor", g.turned ? "start" : "middle")
-            .text(j => cut(label(matrix.col_labels, j), g.turned ? 90 / g.size : g.cell / g.size));
+            .text(j => cut(label(matrix.col_labels, j), g.turned ? 128 / g.size : g.cell / g.size));
         if (matrix.col_axis)
             svg.append("text").attr("class", "axis-name").attr("x", g.left + cols * g.cell / 2).attr("y", g.size * .9)
                 .attr("text-anchor", "middle").call(typesetSvg, `${matrix.col_axis} →`);

@@ -89,7 +89,7 @@ class Page {
         } else {
             const figure = new kinds[block.kind](block, this);
             this.figures.set(block.id, figure);
-            if (block.matrix) caption.append(element("span", "shape", ` ${block.matrix.rows} × ${block.matrix.cols}`));
+            if (block.matrix && !block.matrix.averaged) caption.append(element("span", "shape", ` ${block.matrix.rows} × ${block.matrix.cols}`));
             node.append(figure.node);
             node.append(this.details(figure, block));
             if (isAdjustable(block)) node.append(sliders(block, () => this.change(block.id)));
