@@ -40,8 +40,8 @@
     !defined(VALUE_DIM_MAX)
 #error "ROWS, VECTORS: the register block; TILE_Q: queries of a group; TILE_KV: keys of a tile; *_DIM_MAX: bounds of the dims"
 #endif
-#if !defined(PACK_VALUES)
-#error "PACK_VALUES: whether values that need no conversion are packed"
+#if !defined(PACK_VALUES) /* values that need no conversion, too */
+#define PACK_VALUES 0
 #endif
 #if !defined(MODIFIED)
 #error "MODIFIED: whether scores go through options.h"
