@@ -56,10 +56,12 @@ class MatrixFigure {
         const left = Math.min(widest(names(row_labels, rows)) + 12, width * .32) + (row_axis ? size + 8 : 0);
         const numbers = this.matrix.values.flat().map(v => shown(v, decimals));
         const wanted = Math.max(widest(numbers) * .94 + 16, size * 3.2, Math.min(widest(names(col_labels, cols)) + 12, 130));
-        const cell = Math.min(wanted, Math.max(4, (width - left - 4) / (cols + this.rowsAdd)));
+        const fit = room => Math.min(wanted, Math.max(4, room / (cols + this.rowsAdd)));
+        const longest = Math.min(widest(names(col_labels, cols)), 128), turned = longest + 4 > fit(width - left - 4);
+        const lean = turned && !this.rowsAdd ? Math.min(longest, textWidth(label(col_labels, cols - 1)) * size) * .5 : 0;
+        const cell = fit(width - left - 4 - lean); // over which the last name leans
         const high = rows > 32 ? Math.min(cell, 9) : Math.min(Math.max(cell * .72, 22), rows > 12 ? 26 : 50);
-        const turned = widest(names(col_labels, cols)) + 4 > cell;
-        const head = turned ? Math.min(widest(names(col_labels, cols)) * .8 + 14, 120) : size + 10;
+        const head = turned ? longest * .82 + 16 : size + 10;
         return { size, left, cell, high, turned, top: head + (this.matrix.col_axis ? size + 6 : 0),
             numbers: widest(numbers) * .86 + 3 <= cell && high >= 16 };
     }
