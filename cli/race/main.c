@@ -13,7 +13,7 @@
 #include "race.h"
 
 typedef struct race_options {
-    const char *device, *json;
+    const char *device, *json, *html;
     cli_integer lang, len, seconds;
 } race_options;
 
@@ -27,6 +27,7 @@ static const cli_option options_table[] = {
      .maximum = 3600},
     {"lang", "zh|en", "language; by default the locale's, or English", CLI_CHOICE, offsetof(race_options, lang)},
     {"json", "FILE|-", "all figures as JSON", CLI_TEXT, offsetof(race_options, json)},
+    {"html", "FILE|-", "the race as a page to replay in a browser", CLI_TEXT, offsetof(race_options, html)},
     {NULL},
 };
 
@@ -40,7 +41,7 @@ static const cli_command command = {
         "units, and longer sentences until the picture turns. The recurrence's words are shown evenly spaced over its time.",
 };
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------------------------------------------------- */
 
 #ifdef CLATTN_HAVE_CJSON
 
@@ -76,8 +77,7 @@ static void add_crossing(cJSON *root, const char *name, const race_results *resu
         cJSON_AddNullToObject(root, name);
 }
 
-static int write_json(const race_results *results, const clattn__text *sentences, const char *path) {
-    output_set outputs = {0};
+static cJSON *race_json(const race_results *results, const clattn__text *sentences) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "schema", "clattn-race-1");
     cJSON_AddStringToObject(root, "version", clattn_version());
@@ -91,15 +91,36 @@ static int write_json(const race_results *results, const clattn__text *sentences
     add_crossing(root, "layer_crossing", results, RACE_LAYER);
     cJSON *list = cJSON_AddArrayToObject(root, "sentences");
     for (int i = 0; i < RACE_SENTENCES; i++) cJSON_AddItemToArray(list, cJSON_CreateString(sentences[i].data));
-    if (!json_write(&outputs, path, root)) return cli_fail(command.name, CLI_USAGE, "--json: %s", outputs.error);
+    return root;
+}
+
+static bool open_page(output_set *outputs, const race_results *results, race_language language, const clattn__text *sentences,
+                      const char *path) {
+    FILE *file = output_open(outputs, path);
+    if (file == NULL) return false;
+    if (race_print_page(file, results, language, sentences)) return true;
+    output_discard(outputs);
+    snprintf(outputs->error, sizeof outputs->error, "out of memory for %.400s", path);
+    return false;
+}
+
+/* All files that were asked for, or none. */
+static int write_files(const race_results *results, race_language language, const clattn__text *sentences,
+                       const race_options *options) {
+    output_set outputs = {0};
+    if (options->json != NULL && !json_write(&outputs, options->json, race_json(results, sentences)))
+        return cli_fail(command.name, CLI_USAGE, "--json: %s", outputs.error);
+    if (options->html != NULL && !open_page(&outputs, results, language, sentences, options->html))
+        return cli_fail(command.name, CLI_USAGE, "--html: %s", outputs.error);
     return output_commit(&outputs) ? CLI_SUCCESS : cli_fail(command.name, CLI_FAILURE, "%s", outputs.error);
 }
 
 #else
 
-static int write_json(const race_results *results, const clattn__text *sentences, const char *path) {
-    (void)results, (void)sentences, (void)path;
-    return cli_fail(command.name, CLI_USAGE, "--json: %s", json_missing());
+static int write_files(const race_results *results, race_language language, const clattn__text *sentences,
+                       const race_options *options) {
+    (void)results, (void)language, (void)sentences, (void)options; /* --json and --html were refused */
+    return CLI_SUCCESS;
 }
 
 #endif
@@ -125,15 +146,21 @@ static bool sweep(bench_session *session, race_results *results, int64_t first, 
     return true;
 }
 
+/* Whether standard output is a file's. */
+static bool is_quiet(const race_options *options) {
+    return (options->json != NULL && strcmp(options->json, "-") == 0) ||
+           (options->html != NULL && strcmp(options->html, "-") == 0);
+}
+
 static int present(const race_results *results, const race_options *options, race_language language) {
-    const bool quiet = options->json != NULL && strcmp(options->json, "-") == 0;
+    const bool quiet = is_quiet(options);
     clattn__text sentences[RACE_SENTENCES] = {{0}};
-    int exit_code = CLI_SUCCESS;
     race_sentences(results, language, sentences);
     if (!quiet) race_print_lengths(results, language);
     if (!quiet) printf("\n");
     for (int i = 0; i < RACE_SENTENCES && !quiet; i++) printf("%d. %s\n", i + 1, sentences[i].data);
-    if (options->json != NULL) exit_code = write_json(results, sentences, options->json);
+    const int exit_code = write_files(results, language, sentences, options);
+    if (exit_code == CLI_SUCCESS && options->html != NULL && !quiet) printf("\n%s\n", options->html);
     for (int i = 0; i < RACE_SENTENCES; i++) clattn__text_free(&sentences[i]);
     return exit_code;
 }
@@ -152,11 +179,12 @@ static void show_units(const race_results *results, race_language language, bool
 static int run(bench_session *session, const race_options *options, bench_error *error) {
     static const char *const heads[] = {"%s：%s；两边同样宽，%lld\n\n", "%s: %s; both sides %lld wide\n\n"};
     const race_language language = race_find_language(options->lang);
-    const bool quiet = options->json != NULL && strcmp(options->json, "-") == 0;
+    const bool quiet = is_quiet(options);
     const int64_t first = options->len.given ? options->len.value : DEFAULT_LENGTH;
     static race_results results;
     results.device = bench_session_device(session, 0, error);
     if (results.device == NULL) return cli_fail(command.name, CLI_FAILURE, "%s", error->text);
+    results.os = session->os;
     results.width = bench_session_shape(session, BENCH_OP_RNN, first).hidden;
     if (!race_measure_units(session, &results, first, error)) return cli_fail(command.name, CLI_FAILURE, "%s", error->text);
     if (!quiet) printf(heads[language], results.device->info.id, results.device->info.name, (long long)results.width);
@@ -168,6 +196,15 @@ static int run(bench_session *session, const race_options *options, bench_error 
     return exit_code;
 }
 
+static int check_options(const race_options *options) {
+    if (options->json != NULL && json_missing() != NULL) return cli_fail(command.name, CLI_USAGE, "--json: %s", json_missing());
+    if (options->html != NULL && json_missing() != NULL)
+        return cli_fail(command.name, CLI_USAGE, "--html needs JSON, and %s", json_missing());
+    if (options->html != NULL && options->json != NULL && output_same_file(options->html, options->json))
+        return cli_fail(command.name, CLI_USAGE, "--html and --json name the same file");
+    return CLI_SUCCESS;
+}
+
 static void nothing_more(void) {}
 
 int race_main(int argc, char **argv) {
@@ -177,7 +214,7 @@ int race_main(int argc, char **argv) {
     int exit_code = CLI_SUCCESS;
     bench_pin(argc, argv, nothing_more);
     if (cli_parse(&command, argc, argv, &options, &exit_code) < 0) return exit_code;
-    if (options.json != NULL && json_missing() != NULL) return cli_fail(command.name, CLI_USAGE, "--json: %s", json_missing());
+    if ((exit_code = check_options(&options)) != CLI_SUCCESS) return exit_code;
     bench_args args = {.device = options.device, .quick = true};
     if (!bench_session_open(&session, &args, &error))
         exit_code = cli_fail(command.name, CLI_USAGE, "%s", error.text);
