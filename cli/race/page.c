@@ -143,7 +143,7 @@ static void add_units(doc *doc, const race_results *results, const clattn__text 
              (long long)results->units[0].length);
     doc_plot *plot = doc_add_plot(doc, "units", doc_text(doc, "每种单元数用的时间", "Time on so many units"));
     plot->mark = DOC_BARS;
-    plot->x.label = doc_text(doc, "计算单元", "units");
+    plot->x.label = doc_text(doc, "单元", "units");
     plot->y.label = doc_text(doc, "毫秒", "ms");
     plot->categories = names;
     add_pair_series(doc, plot, x, results->units, count);
@@ -174,7 +174,7 @@ static void add_lengths(doc *doc, const race_results *results, race_contrast whi
     const size_t count = results->length_count;
     double *x = ARENA_NEW(doc->arena, double, count);
     for (size_t i = 0; i < count; i++) x[i] = (double)pairs[i].length;
-    doc_step(doc, "%s", "%s", doc_text(doc, "%s", "%s", doc->language == DOC_ZH ? words->zh : words->en));
+    doc_step(doc, "%s", "%s", doc->language == DOC_ZH ? words->zh : words->en);
     doc_plot *plot = doc_add_plot(doc, words->id, doc_text(doc, "时间随词数的变化", "Time over the number of words"));
     plot->x = (doc_axis){.label = doc_text(doc, "词数", "words"), .logarithmic = true};
     plot->y = (doc_axis){.label = doc_text(doc, "毫秒", "ms"), .logarithmic = true};
@@ -182,7 +182,7 @@ static void add_lengths(doc *doc, const race_results *results, race_contrast whi
     doc_summary(doc, "输赢%s。", "The picture %s.", turn(doc, results, which));
     add_pair_table(doc, words->table_id, doc_text(doc, "谁快，快多少", "Who is faster, and by how much"), plot->x.label, pairs,
                    count, false);
-    doc_summary(doc, "%s；%s。", "%s; %s.", why(doc, &pairs[0]), why(doc, &pairs[count - 1]));
+    doc_summary(doc, "原因：%s；%s。", "Why: %s; %s.", why(doc, &pairs[0]), why(doc, &pairs[count - 1]));
 }
 
 /* ---- the document -------------------------------------------------------------------------------------------------- */
@@ -191,8 +191,7 @@ static doc compose(arena *arena, const race_results *results, race_language lang
                    const clattn__text sentences[RACE_SENTENCES]) {
     const race_pair *all = &results->units[results->unit_count - 1];
     doc doc = {.arena = arena, .language = language == RACE_ZH ? DOC_ZH : DOC_EN, .name = "race", .minutes = 3};
-    doc.title = doc_text(&doc, "赛跑：循环逐词走，注意力一次到",
-                         "A race: the recurrence walks word by word, attention arrives at once");
+    doc.title = doc_text(&doc, "赛跑：逐词走，还是一次到", "The race: word by word, or all at once");
     doc.device = arena_format(arena, "%s (%s); %s; clattn %s", results->device->info.id, results->device->info.name,
                               results->os, clattn_version());
     doc_ask(
@@ -209,7 +208,8 @@ static doc compose(arena *arena, const race_results *results, race_language lang
     doc_step(&doc, "记住三句话", "Three sentences to remember");
     for (int i = 0; i < RACE_SENTENCES; i++) doc_say(&doc, "%d. %s", "%d. %s", i + 1, sentences[i].data);
     doc_correct(&doc, doc_text(&doc, "注意力更快，是因为它算得更少。", "Attention is faster because it computes less."),
-                why(&doc, &results->lengths[RACE_CORE][results->length_count - 1]));
+                doc_text(&doc, "核心对核心，%s。", "Core against core, %s.",
+                         why(&doc, &results->lengths[RACE_CORE][results->length_count - 1])));
     return doc;
 }
 

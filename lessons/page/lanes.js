@@ -11,7 +11,7 @@ class LanesFigure {
         this.page = page;
         this.own = this.steps;
         this.svg = d3.create("svg").attr("class", "lanes").attr("role", "img").attr("aria-label", `${block.title}. ${block.summary ?? ""}`);
-        this.node = element("div", "wide", this.svg.node(), element("p", "counter", this.clock()));
+        this.node = element("div", "wide", element("p", "counter", this.clock()), this.svg.node());
     }
 
     // Pictures after the start, evenly spaced over the time of the slower lane.
