@@ -44,7 +44,7 @@ class LanesFigure {
         this.drawn = this.svg.selectAll("g.lane").data(this.lanes).join("g").attr("class", "lane").attr("transform", (lane, n) => `translate(0,${n * high})`);
         this.drawn.append("text").attr("class", "name").attr("y", size).attr("fill", lane => `var(--${lane.role})`).style("fill", lane => `var(--${lane.role})`)
             .text(lane => lane.name);
-        this.drawn.append("text").attr("class", "count").attr("x", narrow ? 0 : width).attr("y", narrow ? size * 2.2 : size)
+        this.drawn.append("text").attr("class", "tally").attr("x", narrow ? 0 : width).attr("y", narrow ? size * 2.2 : size)
             .attr("text-anchor", narrow ? "start" : "end");
         this.drawCells();
         this.drawTimes();
@@ -87,7 +87,7 @@ class LanesFigure {
 
     paint() {
         const ms = value => `${+value.toPrecision(3)} ms`;
-        this.drawn.select(".count").text(lane => {
+        this.drawn.select(".tally").text(lane => {
             const { words, steps } = this.state(lane);
             return say(`${words} / ${this.words} 个词 · ${steps} / ${lane.steps} 步，一步等一步`, `${words} / ${this.words} words · ${steps} / ${lane.steps} dependent steps`);
         });

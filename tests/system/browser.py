@@ -324,7 +324,7 @@ def check_sliders(browser, path):
 def check_lanes(browser, path):
     """Attention's words arrive together, the recurrence's one after another; both counters end full."""
     browser.open(path, 1280, CALM)
-    counters = "return Array.from(document.querySelectorAll('.lane .count')).map(t => parseInt(t.textContent))"
+    counters = "return Array.from(document.querySelectorAll('.lane .tally')).map(t => parseInt(t.textContent))"
     browser.press(Keys.HOME)
     seen = [browser.script(counters)]
     for _ in range(60):
