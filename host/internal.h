@@ -71,6 +71,17 @@ typedef union clattn__params {
 
 typedef enum clattn__family { CLATTN__FAMILY_CPU, CLATTN__FAMILY_GPU, CLATTN__FAMILY_CLBLAST } clattn__family;
 
+/* What a row is meant for, a set; see rows.def. */
+typedef enum clattn__devices {
+    CLATTN__CPUS = 1 << 0,
+    CLATTN__NVIDIA = 1 << 1,
+    CLATTN__AMD = 1 << 2,
+    CLATTN__INTEL = 1 << 3,
+    CLATTN__NVIDIA_AMD = CLATTN__NVIDIA | CLATTN__AMD,
+    CLATTN__GPUS = CLATTN__NVIDIA_AMD | CLATTN__INTEL,
+    CLATTN__SMALL = 1 << 4,
+} clattn__devices;
+
 typedef struct clattn__macro {
     const char *name;
     int value;
@@ -81,6 +92,7 @@ typedef struct clattn__row {
     clattn__role role;
     clattn__family family;
     const char *source; /* key of clattn__kernel_source */
+    clattn__devices devices;
     clattn__macro macros[CLATTN__MAX_MACROS]; /* ends at a NULL name */
 } clattn__row;
 
@@ -105,6 +117,9 @@ extern const size_t clattn__row_count;
 
 /* The value of a row's macro; `missing` where the row has none of that name. */
 int clattn__row_macro(const clattn__row *row, const char *name, int missing);
+/* What an OpenCL compiler is told of a row and a variant. -cl-mad-enable is all the freedom that it gets: -cl-fast-relaxed-math
+ * would break infinities and the exponential's rounding trick. */
+void clattn__row_options(const clattn__row *row, const clattn__variant *variant, clattn__text *options);
 /* The variant that serves these parameters; false when one is past its last value. */
 bool clattn__role_variant(clattn__role role, const clattn__params *params, clattn__variant *variant);
 /* How many groups a row needs for these parameters: the grid of each role, from the row's TILE_* macros. */
@@ -118,6 +133,8 @@ const char *clattn__kernel_source(const char *path);
 typedef struct clattn__device {
     clattn_device_info info;
     bool has_cpu_family, has_gpu_family, has_clblast; /* which rows may serve, in the table's order */
+    clattn__devices gpu;                 /* whose GPU it is; 0 where it is none or not known */
+    bool has_mma;                        /* tensor cores for rows with MMA, or a test that has them emulated */
     bool has_f64;                        /* whether they compute in f64 */
     int vector_width;                    /* of CPU rows; the native ISA level's or the device's native width */
     size_t max_work_group;               /* GPU rows */
@@ -125,6 +142,10 @@ typedef struct clattn__device {
     size_t max_params_bytes;
     size_t max_alloc_bytes;              /* of one buffer; 0: as much as there is memory */
 } clattn__device;
+
+/* NULL when a row can serve these parameters on a device, else why not. */
+const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *device, const clattn__variant *variant,
+                                 const clattn__params *params);
 
 typedef struct clattn__step clattn__step;
 
@@ -314,8 +335,8 @@ static inline bool clattn__same_place(const clattn__operand *a, const clattn__op
 clattn__operand clattn__plan_operand(const clattn_plan *, clattn_tensor_id);
 /* A packed operand in newly reserved workspace. */
 clattn_status clattn__plan_scratch(clattn_plan *, clattn_tensor packed, clattn__operand *);
-/* The row that serves a role on the context's device: the first in the table that fits the device and is not banned, or NULL
- * (then *why, if given, says for each row why not). */
+/* The row that serves a role on the context's device: the first in the table that fits the device, is meant for it and is not
+ * banned, else the first that fits, or NULL. *why, if given, says of each row before it why not. */
 const clattn__row *clattn__choose_row(clattn_context *, clattn__role, const clattn__params *, clattn__text *why);
 /* Leave a row out in this context: in one variant, or in all (NULL). False when there is no memory. */
 bool clattn__row_ban(clattn_context *, const clattn__row *, const clattn__variant *);

@@ -30,7 +30,8 @@ const clattn__role_info clattn__roles[CLATTN__ROLE_COUNT] = {
 
 const clattn__row clattn__rows[] = {
 #define M(name, value) {#name, value},
-#define ROW(name, role, family, source, macros) {#name, CLATTN__ROLE_##role, CLATTN__FAMILY_##family, source, {macros{NULL, 0}}},
+#define ROW(name, role, family, source, devices, macros)                                                                 \
+    {#name, CLATTN__ROLE_##role, CLATTN__FAMILY_##family, source, CLATTN__##devices, {macros{NULL, 0}}},
 #include "../kernels/rows.def"
 #undef ROW
 #undef M
@@ -56,6 +57,19 @@ static int macro_value(const clattn__macro *macros, const char *name, int missin
 }
 
 int clattn__row_macro(const clattn__row *row, const char *name, int missing) { return macro_value(row->macros, name, missing); }
+
+/* ---- build options ------------------------------------------------------------------------------------------------- */
+
+static void add_macros(clattn__text *options, const clattn__macro *macros) {
+    for (const clattn__macro *m = macros; m < macros + CLATTN__MAX_MACROS && m->name; m++)
+        clattn__text_add(options, " -D %s=%d", m->name, m->value);
+}
+
+void clattn__row_options(const clattn__row *row, const clattn__variant *variant, clattn__text *options) {
+    clattn__text_add(options, "-cl-std=CL1.2 -cl-mad-enable");
+    add_macros(options, row->macros);
+    add_macros(options, variant->macros);
+}
 
 /* ---- variants ------------------------------------------------------------------------------------------------------ */
 
@@ -120,9 +134,8 @@ i64 clattn__row_groups(const clattn__row *row, const clattn__params *params) {
 
 /* ---- choice ------------------------------------------------------------------------------------------------------- */
 
-/* NULL when the row can serve, else why not. */
-static const char *row_obstacle(const clattn__row *row, const clattn__device *device, const clattn__variant *variant,
-                                const clattn__params *params) {
+const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *device, const clattn__variant *variant,
+                                 const clattn__params *params) {
     switch (row->family) {
     case CLATTN__FAMILY_CPU:
         if (!device->has_cpu_family) return "this device does not run CPU kernels";
@@ -141,10 +154,15 @@ static const char *row_obstacle(const clattn__row *row, const clattn__device *de
     if (row->role == CLATTN__ROLE_COPY && !device->has_f64 && (params->copy.x_dtype == DTYPE_F64 || params->copy.y_dtype == DTYPE_F64))
         return "this device does not compute in f64";
     if (macro_value(variant->macros, "DTYPE", 0) == DTYPE_F64 && !device->has_f64) return "this device does not compute in f64";
+    if (clattn__row_macro(row, "MMA", 0)) {
+        if (!device->has_mma) return "needs NVIDIA's tensor cores, of compute capability 8.0 or newer";
+        if (params->attention.dtype == DTYPE_F32) return "takes f16 and bf16";
+    }
     if (row->role == CLATTN__ROLE_ATTENTION || row->role == CLATTN__ROLE_ATTENTION_SPLIT) {
         const attention_params *a = &params->attention;
         const int limit = clattn__row_macro(row, "HEAD_DIM_LIMIT", INT_MAX);
         if (a->head_dim > limit || a->value_dim > limit) return "head_dim or value_dim is past its limit";
+        if (a->modified && clattn__row_macro(row, "UNMODIFIED", 0)) return "made for scores that no option modifies";
     }
     if (row->role == CLATTN__ROLE_ATTENTION_SPLIT && params->attention.heads_kv) {
         const attention_params *a = &params->attention;
@@ -199,19 +217,25 @@ void clattn__row_bans_lift(clattn_context *context) {
 
 const clattn__row *clattn__choose_row(clattn_context *context, clattn__role role, const clattn__params *params,
                                       clattn__text *why) {
-    const clattn__row *chosen = NULL;
+    const clattn__devices gpu = context->device.gpu;
+    const clattn__row *chosen = NULL, *spare = NULL;
     clattn__variant variant;
     const bool fits = clattn__role_variant(role, params, &variant);
     pthread_mutex_lock(&context->lock);
     for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count && !chosen; row++) {
         if (row->role != role) continue;
-        const char *obstacle = fits ? row_obstacle(row, &context->device, &variant, params) : "it is built for no such size, or type of elements";
+        const char *obstacle = fits ? clattn__row_obstacle(row, &context->device, &variant, params) : "it is built for no such size, or type of elements";
         if (!obstacle && is_banned(context, row, &variant)) obstacle = "failed on this device";
+        if (!obstacle && gpu && !(row->devices & gpu)) {
+            if (!spare) spare = row;
+            obstacle = "meant for other devices";
+        }
         if (!obstacle)
             chosen = row;
         else if (why)
             clattn__text_add(why, "  not %s: %s\n", row->name, obstacle);
     }
     pthread_mutex_unlock(&context->lock);
-    return chosen;
+    if (!chosen && spare && why) clattn__text_add(why, "  but %s after all: no other is left\n", spare->name);
+    return chosen ? chosen : spare;
 }

@@ -10,6 +10,10 @@
 #include "attention_problem.h"
 #include "plain_problem.h"
 
+#ifdef CLATTN_TESTS_OPENCL
+#include "../host/opencl/opencl.h"
+#endif
+
 static const size_t work_groups[] = {1, 16, 64, 128, 256};
 static const size_t local_sizes[] = {0, 16 << 10, 32 << 10, 48 << 10};
 
@@ -198,12 +202,110 @@ START_TEST(a_device_without_f64) {
 }
 END_TEST
 
+#ifdef CLATTN_TESTS_OPENCL
+/* ---- what a driver answers ------------------------------------------------------------------------------------------ */
+
+/* A kernel may have room for fewer work-items than the device, which only its compiler knows. */
+enum { FEW_ITEMS = 64 };
+
+static cl_int CL_API_CALL kernel_of_few_items(cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info what,
+                                              size_t size, void *value, size_t *size_ret) {
+    const cl_int code = clGetKernelWorkGroupInfo(kernel, device, what, size, value, size_ret);
+    if (code == CL_SUCCESS && what == CL_KERNEL_WORK_GROUP_SIZE) *(size_t *)value = FEW_ITEMS;
+    return code;
+}
+
+START_TEST(kernels_with_room_for_few_items) {
+    rng r = rng_make(5);
+    attention_problem p = attention_problem_make(&attention_cases[0], &r);
+    const clattn_attention_desc desc = attention_desc(&p, LAYOUT_BHLD, 0);
+    for (size_t d = 0; d < test_device_count(); d++) {
+        clattn_context *context = test_context(d);
+        if (!has_limits(context)) continue;
+        clattn__opencl_api *api = &clattn__opencl_of(context)->api;
+        clattn_plan *plan;
+        char text[8192];
+        api->GetKernelWorkGroupInfo = kernel_of_few_items;
+        assert_ok(context, clattn_plan_create_attention(context, &desc, OPTIONS(.algorithm = CLATTN_ALGORITHM_STAGED), &plan));
+        for (size_t n = 0; n < plan->step_count; n++)
+            ck_assert_int_le(clattn__row_macro(plan->steps[n].row, "WORK_GROUP", 1), FEW_ITEMS);
+        clattn_plan_explain(plan, text, sizeof text);
+        ck_assert_msg(strstr(text, "dropped scores_64x64") && strstr(text, "runs it with at most 64"), "%s", text);
+        clattn_plan_destroy(plan);
+        check_attention(context, &attention_cases[0], CLATTN_ALGORITHM_STAGED, &(counts){0});
+        api->GetKernelWorkGroupInfo = clGetKernelWorkGroupInfo;
+        restore_limits(context);
+    }
+    attention_problem_free(&p);
+}
+END_TEST
+
+/* One answer of a device, in place of the true one. */
+static const struct answer {
+    cl_device_info what;
+    const void *value;
+    size_t size;
+    const char *problem;    /* words of it; NULL: the device can be used */
+    size_t limit, expected; /* offset of a size in clattn__device, and what it must be */
+} answers[] = {
+#define SIZE(n) (const size_t[]){n}, sizeof(size_t)
+#define ULONG(n) (const cl_ulong[]){n}, sizeof(cl_ulong)
+#define NO (const cl_bool[]){CL_FALSE}, sizeof(cl_bool)
+#define TEXT(t) t, sizeof t
+    {CL_DEVICE_MAX_WORK_GROUP_SIZE, SIZE(16), NULL, offsetof(clattn__device, max_work_group), 16},
+    {CL_DEVICE_MAX_WORK_ITEM_SIZES, (const size_t[]){8, 1, 1}, 3 * sizeof(size_t), NULL,
+     offsetof(clattn__device, max_work_group), 8},
+    {CL_DEVICE_LOCAL_MEM_SIZE, ULONG(0), NULL, offsetof(clattn__device, local_bytes), 0},
+    {CL_DEVICE_MAX_MEM_ALLOC_SIZE, ULONG(1 << 20), NULL, offsetof(clattn__device, max_alloc_bytes), 1 << 20},
+    {CL_DEVICE_MAX_PARAMETER_SIZE, SIZE(256), "it takes 256 bytes", offsetof(clattn__device, max_params_bytes), 256},
+    {CL_DEVICE_VERSION, TEXT("OpenCL 1.1 old"), "it speaks OpenCL 1.1", 0, 0},
+    {CL_DEVICE_VERSION, TEXT("none"), "it does not say which OpenCL", 0, 0},
+    {CL_DEVICE_AVAILABLE, NO, "not available", 0, 0},
+    {CL_DEVICE_COMPILER_AVAILABLE, NO, "no compiler", 0, 0},
+    {CL_DEVICE_ENDIAN_LITTLE, NO, "big-endian", 0, 0},
+    {CL_DEVICE_EXTENSIONS, TEXT(""), NULL, 0, 0},
+};
+
+static const struct answer *given;
+
+static cl_int CL_API_CALL device_with_answer(cl_device_id device, cl_device_info what, size_t size, void *value,
+                                             size_t *size_ret) {
+    if (what != given->what) return clGetDeviceInfo(device, what, size, value, size_ret);
+    if (value && size < given->size) return CL_INVALID_VALUE;
+    if (value) memcpy(value, given->value, given->size);
+    if (size_ret) *size_ret = given->size;
+    return CL_SUCCESS;
+}
+
+START_TEST(answers_become_limits) {
+    given = &answers[_i];
+    for (size_t d = 0; d < test_device_count(); d++) {
+        if (!has_limits(test_context(d))) continue;
+        const clattn__opencl *cl = clattn__opencl_of(test_context(d));
+        clattn__opencl_api api = cl->api;
+        clattn__device device;
+        api.GetDeviceInfo = device_with_answer;
+        clattn__opencl_describe(&api, cl->device, &device);
+        const char *problem = device.info.problem;
+        ck_assert_msg(given->problem ? strstr(problem, given->problem) != NULL : !problem[0], "answer %d: \"%s\"", _i, problem);
+        ck_assert_int_eq(device.has_gpu_family, !given->problem);
+        if (given->limit) ck_assert_uint_eq(*(const size_t *)((const char *)&device + given->limit), given->expected);
+        if (given->what == CL_DEVICE_EXTENSIONS) ck_assert_ptr_null(strstr(device.info.features, "fp64"));
+    }
+}
+END_TEST
+#endif
+
 int main(void) {
     Suite *suite = suite_create("device limits");
     TCase *tests = tcase_create("device limits");
     tcase_add_test(tests, every_operator_on_lesser_devices);
     tcase_add_test(tests, a_workspace_past_the_largest_allocation);
     tcase_add_test(tests, a_device_without_f64);
+#ifdef CLATTN_TESTS_OPENCL
+    tcase_add_test(tests, kernels_with_room_for_few_items);
+    tcase_add_loop_test(tests, answers_become_limits, 0, COUNT(answers));
+#endif
     suite_add_tcase(suite, tests);
     return run_device_suite(suite);
 }

@@ -303,6 +303,38 @@ START_TEST(every_case_on_every_row) {
 }
 END_TEST
 
+/* Leave the rows of fragments alone in the role of fused attention. */
+static void force_fragments(clattn_context *context) {
+    force_none(context);
+    for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++)
+        if (row->role == CLATTN__ROLE_ATTENTION && !clattn__row_macro(row, "MMA", 0))
+            ck_assert(clattn__row_ban(context, row, NULL));
+}
+
+/* The f32 cases again, in f16 and bf16 by turns, by the rows for tensor cores, as they are emulated. */
+START_TEST(every_case_by_fragments) {
+    option_case o = cases[_i];
+    if (o.c.dtype || o.c.head_dim > 64 || o.c.value_dim > 64 || o.c.amplitude > 1) return; /* f32 alone holds those numbers */
+    o.c.dtype = _i % 2 ? CLATTN_BF16 : CLATTN_F16;
+    const bool modified = o.c.mask.given || o.c.bias.given || o.c.softcap || o.c.alibi || o.c.rotary;
+    if (!modified && o.c.head_dim == 24) o.c.head_dim = 100, o.c.value_dim = 120; /* the kernel of larger heads */
+    attention_problem p = make(&o, (uint64_t)_i);
+    for (size_t d = 0; d < test_device_count(); d++) {
+        clattn_context *context = test_context(d);
+        if (!context || !context->device.has_gpu_family || context->device.has_cpu_family) continue;
+        char where[160];
+        snprintf(where, sizeof where, "%s on %s by fragments", o.c.name, test_device_name(d));
+        force_fragments(context);
+        attention_results r = attention_run(context, &p, LAYOUT_BHLD, CLATTN_ALGORITHM_FUSED, WANT_LSE);
+        attention_assert_close(&r, &p, where);
+        if (o.c.batch && o.c.heads_q && o.c.len_q) ck_assert_msg(strstr(r.row, "attention_mma"), "%s: %s", where, r.row);
+        attention_results_free(&r);
+        force_none(context);
+    }
+    attention_problem_free(&p);
+}
+END_TEST
+
 /* Written apart, oracle and naive computation agree. */
 START_TEST(oracle_and_naive_agree) {
     attention_problem p = make(&cases[_i], (uint64_t)_i);
@@ -641,6 +673,7 @@ int main(void) {
     TCase *tests = tcase_create("options");
     tcase_add_loop_test(tests, oracle_and_naive_agree, 0, COUNT(cases));
     tcase_add_loop_test(tests, every_case_on_every_row, 0, COUNT(cases));
+    tcase_add_loop_test(tests, every_case_by_fragments, 0, COUNT(cases));
     tcase_add_loop_test(tests, windows_and_alignments, 0, WINDOW_STEP);
     tcase_add_loop_test(tests, masks_of_every_shape, 0, 16);
     tcase_add_loop_test(tests, any_layout_is_bitwise_the_packed_one, 0, COUNT(promise_cases));

@@ -151,12 +151,22 @@ static clattn__params params_of_dim(clattn__role role, int dim) {
     return params;
 }
 
-/* The device for which a row is made: as wide, as large, and no more. */
+/* Of the first type that a row takes. */
+static clattn__params params_of_row(const clattn__row *row, int dim) {
+    clattn__params params = params_of_dim(row->role, dim);
+    if (clattn__row_macro(row, "MMA", 0)) params.attention.dtype = DTYPE_F16;
+    return params;
+}
+
+/* The device for which a row is made: as wide, as large, and no more; of the first vendor that it is meant for. */
 static clattn__device device_of(const clattn__row *row) {
+    const int gpus = row->devices & CLATTN__GPUS;
     return (clattn__device){
+        .gpu = (clattn__devices)(gpus & -gpus),
         .has_cpu_family = row->family == CLATTN__FAMILY_CPU,
         .has_gpu_family = row->family == CLATTN__FAMILY_GPU,
         .has_clblast = row->family == CLATTN__FAMILY_CLBLAST,
+        .has_mma = clattn__row_macro(row, "MMA", 0),
         .vector_width = clattn__row_macro(row, "VECTOR_WIDTH", 1),
         .max_work_group = (size_t)clattn__row_macro(row, "WORK_GROUP", 1),
         .local_bytes = (size_t)clattn__row_macro(row, "LOCAL_BYTES", 0),
@@ -167,7 +177,7 @@ START_TEST(row_can_be_chosen) {
     const clattn__row *row = &clattn__rows[_i];
     clattn_context *context = fake_context(device_of(row));
     const int dim = clattn__row_macro(row, "HEAD_DIM_LIMIT", 64);
-    clattn__params params = params_of_dim(row->role, dim);
+    clattn__params params = params_of_row(row, dim);
     if (row->role == CLATTN__ROLE_ATTENTION_SPLIT) {
         params.attention.heads_q = params.attention.heads_kv = 1;
         params.attention.len_q = clattn__row_macro(row, "GROUP_ROWS_LIMIT", 16);
@@ -175,6 +185,38 @@ START_TEST(row_can_be_chosen) {
     const clattn__row *chosen = clattn__choose_row(context, row->role, &params, NULL);
     ck_assert_msg(chosen == row, "%s is never chosen: %s comes first", row->name, chosen ? chosen->name : "nothing");
     clattn_context_destroy(context);
+}
+END_TEST
+
+static const clattn__row *choose_on(clattn__devices gpu, int dim, int modified, clattn__text *why) {
+    clattn_context *context =
+        fake_context((clattn__device){.gpu = gpu, .has_gpu_family = true, .max_work_group = 1024, .local_bytes = 65536});
+    clattn__params params = params_of_dim(CLATTN__ROLE_ATTENTION, dim);
+    params.attention.modified = modified;
+    const clattn__row *row = clattn__choose_row(context, CLATTN__ROLE_ATTENTION, &params, why);
+    clattn_context_destroy(context);
+    ck_assert_ptr_nonnull(row);
+    return row;
+}
+
+/* A row that is meant for a GPU comes before those that are not; where none is, another serves and the explanation says so. */
+START_TEST(rows_meant_for_a_gpu_come_first) {
+    clattn__text why = {0};
+    ck_assert(choose_on(CLATTN__NVIDIA, 128, 0, NULL)->devices & CLATTN__NVIDIA);
+    ck_assert(choose_on(CLATTN__AMD, 128, 0, NULL)->devices & CLATTN__AMD);
+    const clattn__row *spare = choose_on(CLATTN__INTEL, largest_head_dim(), 0, &why);
+    ck_assert_int_eq(spare->devices & CLATTN__INTEL, 0);
+    ck_assert_ptr_nonnull(strstr(why.data, spare->name));
+    ck_assert_ptr_nonnull(strstr(why.data, "after all"));
+    clattn__text_free(&why);
+}
+END_TEST
+
+/* A row made for unmodified scores leaves others to the next. */
+START_TEST(modified_scores_have_their_rows) {
+    const clattn__row *plain = choose_on(CLATTN__NVIDIA, 128, 0, NULL), *modified = choose_on(CLATTN__NVIDIA, 128, 1, NULL);
+    ck_assert_int_eq(clattn__row_macro(plain, "UNMODIFIED", 0), 1);
+    ck_assert_int_eq(clattn__row_macro(modified, "UNMODIFIED", 0), 0);
 }
 END_TEST
 
@@ -258,7 +300,7 @@ END_TEST
 /* Make one row ready on a device; *step is the caller's to release. */
 static void prepare_row(clattn_context *context, const clattn__row *row, int dim, clattn__step *step) {
     clattn_plan plan = {.context = context};
-    *step = (clattn__step){.row = row, .params = params_of_dim(row->role, dim), .repeat = 1};
+    *step = (clattn__step){.row = row, .params = params_of_row(row, dim), .repeat = 1};
     ck_assert(clattn__role_variant(row->role, &step->params, &step->variant));
     clattn_status status = context->backend->prepare(&plan, step);
     ck_assert_msg(status == CLATTN_OK, "%s with dim %d: %s: %s", row->name, dim, clattn_status_name(status), error_text(context));
@@ -338,6 +380,8 @@ int main(void) {
     tcase_add_test(tests, variants_hold_their_sizes);
     tcase_add_test(tests, a_ban_is_of_one_variant);
     tcase_add_loop_test(tests, row_can_be_chosen, 0, rows);
+    tcase_add_test(tests, rows_meant_for_a_gpu_come_first);
+    tcase_add_test(tests, modified_scores_have_their_rows);
     tcase_add_loop_test(tests, every_role_is_served_everywhere, 0, CLATTN__ROLE_COUNT);
     tcase_add_test(tests, refusals_are_explained);
     tcase_add_loop_test(tests, grid_covers_the_work, 0, rows);

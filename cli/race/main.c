@@ -10,6 +10,7 @@
 #include "bench/pin.h"
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "page.h"
 #include "race.h"
 
 typedef struct race_options {
@@ -41,7 +42,7 @@ static const cli_command command = {
         "units, and longer sentences until the picture turns. The recurrence's words are shown evenly spaced over its time.",
 };
 
-/* ---- files --------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
 
 #ifdef CLATTN_HAVE_CJSON
 
@@ -77,7 +78,7 @@ static void add_crossing(cJSON *root, const char *name, const race_results *resu
         cJSON_AddNullToObject(root, name);
 }
 
-static cJSON *race_json(const race_results *results, const clattn__text *sentences) {
+static cJSON *results_json(const race_results *results, const clattn__text *sentences) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "schema", "clattn-race-1");
     cJSON_AddStringToObject(root, "version", clattn_version());
@@ -94,23 +95,12 @@ static cJSON *race_json(const race_results *results, const clattn__text *sentenc
     return root;
 }
 
-static bool open_page(output_set *outputs, const race_results *results, race_language language, const clattn__text *sentences,
-                      const char *path) {
-    FILE *file = output_open(outputs, path);
-    if (file == NULL) return false;
-    if (race_print_page(file, results, language, sentences)) return true;
-    output_discard(outputs);
-    snprintf(outputs->error, sizeof outputs->error, "out of memory for %.400s", path);
-    return false;
-}
-
-/* All files that were asked for, or none. */
 static int write_files(const race_results *results, race_language language, const clattn__text *sentences,
                        const race_options *options) {
     output_set outputs = {0};
-    if (options->json != NULL && !json_write(&outputs, options->json, race_json(results, sentences)))
+    if (options->json != NULL && !json_write(&outputs, options->json, results_json(results, sentences)))
         return cli_fail(command.name, CLI_USAGE, "--json: %s", outputs.error);
-    if (options->html != NULL && !open_page(&outputs, results, language, sentences, options->html))
+    if (options->html != NULL && !race_page_write(&outputs, options->html, results, language, sentences))
         return cli_fail(command.name, CLI_USAGE, "--html: %s", outputs.error);
     return output_commit(&outputs) ? CLI_SUCCESS : cli_fail(command.name, CLI_FAILURE, "%s", outputs.error);
 }
@@ -119,8 +109,8 @@ static int write_files(const race_results *results, race_language language, cons
 
 static int write_files(const race_results *results, race_language language, const clattn__text *sentences,
                        const race_options *options) {
-    (void)results, (void)language, (void)sentences, (void)options; /* --json and --html were refused */
-    return CLI_SUCCESS;
+    (void)results, (void)language, (void)sentences, (void)options;
+    return CLI_SUCCESS; /* neither was asked for: race_main has refused it */
 }
 
 #endif
@@ -146,10 +136,13 @@ static bool sweep(bench_session *session, race_results *results, int64_t first, 
     return true;
 }
 
+static bool is_stdout(const char *path) {
+    return path != NULL && strcmp(path, "-") == 0;
+}
+
 /* Whether standard output is a file's. */
 static bool is_quiet(const race_options *options) {
-    return (options->json != NULL && strcmp(options->json, "-") == 0) ||
-           (options->html != NULL && strcmp(options->html, "-") == 0);
+    return is_stdout(options->json) || is_stdout(options->html);
 }
 
 static int present(const race_results *results, const race_options *options, race_language language) {
@@ -196,15 +189,6 @@ static int run(bench_session *session, const race_options *options, bench_error 
     return exit_code;
 }
 
-static int check_options(const race_options *options) {
-    if (options->json != NULL && json_missing() != NULL) return cli_fail(command.name, CLI_USAGE, "--json: %s", json_missing());
-    if (options->html != NULL && json_missing() != NULL)
-        return cli_fail(command.name, CLI_USAGE, "--html needs JSON, and %s", json_missing());
-    if (options->html != NULL && options->json != NULL && output_same_file(options->html, options->json))
-        return cli_fail(command.name, CLI_USAGE, "--html and --json name the same file");
-    return CLI_SUCCESS;
-}
-
 static void nothing_more(void) {}
 
 int race_main(int argc, char **argv) {
@@ -214,7 +198,10 @@ int race_main(int argc, char **argv) {
     int exit_code = CLI_SUCCESS;
     bench_pin(argc, argv, nothing_more);
     if (cli_parse(&command, argc, argv, &options, &exit_code) < 0) return exit_code;
-    if ((exit_code = check_options(&options)) != CLI_SUCCESS) return exit_code;
+    if ((options.json != NULL || options.html != NULL) && json_missing() != NULL)
+        return cli_fail(command.name, CLI_USAGE, "--%s: %s", options.json != NULL ? "json" : "html", json_missing());
+    if (options.json != NULL && options.html != NULL && output_same_file(options.json, options.html))
+        return cli_fail(command.name, CLI_USAGE, "--json and --html name the same file");
     bench_args args = {.device = options.device, .quick = true};
     if (!bench_session_open(&session, &args, &error))
         exit_code = cli_fail(command.name, CLI_USAGE, "%s", error.text);

@@ -1,12 +1,10 @@
-/* The race as a document of the course, and that as a page.
- *
- * SPDX-License-Identifier: Apache-2.0
- */
-#include "race.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "page.h"
 
 #ifdef CLATTN_HAVE_CJSON
 
 #include <math.h>
+#include <setjmp.h>
 
 #include "bench/stats.h"
 #include "lessons/page/page.h"
@@ -86,7 +84,7 @@ static void add_lanes(doc *doc, const race_results *results) {
     lanes[0] = lane_of(doc, pair, true);
     lanes[1] = lane_of(doc, pair, false);
     *doc_add_lanes(doc, "lanes",
-                   doc_text(doc, "%lld 个词，%d 个计算单元，核心对核心", "%lld words, %d units, core against core",
+                   doc_text(doc, "%lld 个词，%d 个计算单元，核心对核心", "%lld words, %d unit(s), core against core",
                             (long long)pair->length, pair->units)) =
         (doc_lanes){.words = pair->length, .slowed = slowed_by(fmax(lanes[0].ms, lanes[1].ms)), .count = 2, .lanes = lanes};
     doc_summary(doc,
@@ -187,8 +185,7 @@ static void add_lengths(doc *doc, const race_results *results, race_contrast whi
 
 /* ---- the document -------------------------------------------------------------------------------------------------- */
 
-static doc compose(arena *arena, const race_results *results, race_language language,
-                   const clattn__text sentences[RACE_SENTENCES]) {
+static doc compose(arena *arena, const race_results *results, race_language language, const clattn__text *sentences) {
     const race_pair *all = &results->units[results->unit_count - 1];
     doc doc = {.arena = arena, .language = language == RACE_ZH ? DOC_ZH : DOC_EN, .name = "race", .minutes = 3};
     doc.title = doc_text(&doc, "赛跑：逐词走，还是一次到", "The race: word by word, or all at once");
@@ -215,7 +212,7 @@ static doc compose(arena *arena, const race_results *results, race_language lang
 
 /* The arena's way out leads here. */
 static bool print(arena *arena, FILE *file, const race_results *results, race_language language,
-                  const clattn__text sentences[RACE_SENTENCES]) {
+                  const clattn__text *sentences) {
     jmp_buf escape;
     arena->escape = &escape;
     if (setjmp(escape) != 0) return false;
@@ -223,12 +220,17 @@ static bool print(arena *arena, FILE *file, const race_results *results, race_la
     return page_print(file, &doc, NULL);
 }
 
-bool race_print_page(FILE *file, const race_results *results, race_language language,
-                     const clattn__text sentences[RACE_SENTENCES]) {
+bool race_page_write(output_set *set, const char *path, const race_results *results, race_language language,
+                     const clattn__text *sentences) {
     arena arena = {0};
+    FILE *file = output_open(set, path);
+    if (file == NULL) return false;
     const bool printed = print(&arena, file, results, language, sentences);
     arena_free(&arena);
-    return printed;
+    if (printed) return true;
+    output_discard(set);
+    snprintf(set->error, sizeof set->error, "out of memory for %.400s", path);
+    return false;
 }
 
 #endif

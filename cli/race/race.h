@@ -6,8 +6,6 @@
 #ifndef CLATTN_CLI_RACE_RACE_H
 #define CLATTN_CLI_RACE_RACE_H
 
-#include <stdio.h>
-
 #include "bench/group.h"
 
 typedef enum race_language { RACE_ZH, RACE_EN } race_language;
@@ -83,10 +81,5 @@ void race_print_lengths(const race_results *, race_language);
 /* The three sentences to remember, a line each, with this machine's numbers. */
 enum { RACE_SENTENCES = 3 };
 void race_sentences(const race_results *, race_language, clattn__text sentences[RACE_SENTENCES]);
-
-/* ---- page.c -------------------------------------------------------------------------------------------------------- */
-
-/* The race as one page. False without memory; errors of the file are the caller's to find. Needs cJSON, as JSON does. */
-bool race_print_page(FILE *, const race_results *, race_language, const clattn__text sentences[RACE_SENTENCES]);
 
 #endif

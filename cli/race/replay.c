@@ -45,8 +45,8 @@ static void wait_for_frame(void) {
 
 void race_replay(const race_pair *pair, race_language language, double seconds, bool is_moving) {
     static const char *const factor[] = {"%lld 个词，%d 个计算单元；放慢 %.0f 倍重放实测的时间\n",
-                                         "%lld words, %d units; what was measured, replayed %.0f times slower\n"};
-    static const char *const still[] = {"%lld 个词，%d 个计算单元\n", "%lld words, %d units\n"};
+                                         "%lld words, %d unit(s); what was measured, replayed %.0f times slower\n"};
+    static const char *const still[] = {"%lld 个词，%d 个计算单元\n", "%lld words, %d unit(s)\n"};
     const double slower_ms = fmax(pair->attention.point.ms, pair->recurrence.point.ms);
     const int frames = is_moving ? (int)(seconds * FRAMES_A_SECOND) : 0;
     if (is_moving)

@@ -111,6 +111,8 @@ static void add_chain(const race_results *results, race_language language, clatt
         "The recurrence takes %lld steps, each of which waits for the last: %lld words took %.3g ms, %s us a step; attention "
         "waits for "
         "%lld, and took %.3g ms."};
+    static const char *const noisy[] = {"（噪声 %.0f %%：机器上还有别的工作。）",
+                                        " (Noise %.0f %%: the machine had other work.)"};
     const race_pair *pair = &results->units[results->unit_count - 1];
     const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
     char step_us[24];
@@ -118,6 +120,7 @@ static void add_chain(const race_results *results, race_language language, clatt
     snprintf(step_us, sizeof step_us, us >= 100 ? "%.0f" : "%.3g", us); /* never an exponent */
     clattn__text_add(text, formats[language], (long long)r->chain, (long long)pair->length, r->ms, step_us, (long long)a->chain,
                      a->ms);
+    if (noise_of(pair) > TOO_NOISY) clattn__text_add(text, noisy[language], 100 * noise_of(pair));
 }
 
 /* How much faster on all units than on one. */
@@ -144,8 +147,7 @@ static void add_units(const race_results *results, race_language language, clatt
         {"这里两者差不多，因为循环的每一步之内也有可以分开的工作；链本身仍然一样长。",
          "here that is much the same, for there is work to share inside each step, too; the chain is as long as before."},
         {"这里循环得益更多；它的链仍然一样长。", "here the recurrence gained more; its chain is as long as before."},
-        {"但机器上还有别的工作，噪声太大，说明不了什么。",
-         "but the machine had other work, and that is too noisy to say why."}};
+        {"但机器上还有别的工作，噪声太大，说明不了什么。", "but the machine had other work: that is too noisy to say why."}};
     const double attention = gain_of(results, false), recurrence = gain_of(results, true);
     const double noise = noise_of(&results->units[0]) + noise_of(&results->units[results->unit_count - 1]);
     if (results->unit_count < 2) {

@@ -21,8 +21,8 @@ static clattn_status load(clattn_context *context, clattn__opencl_api *api) {
 static clattn_status open_self_checks(clattn_context *context) {
     const clattn_device_info *info = &context->device.info;
     clattn__text key = {0};
-    clattn__text_add(&key, "%s | %s | %s | %s | %u units | kernels %s", info->platform, info->name, info->driver, info->features,
-                     (unsigned)info->compute_units, clattn__kernels_hash);
+    clattn__text_add(&key, "clattn %s | %s | %s | %s | %s | %u units | kernels %s", clattn_version(), info->platform, info->name,
+                     info->driver, info->features, (unsigned)info->compute_units, clattn__kernels_hash);
     clattn_status status = key.failed ? clattn__fail(context, CLATTN_ERROR_MEMORY, "no memory for the self-check")
                                       : clattn__self_checks_open(context, key.data);
     clattn__text_free(&key);

@@ -144,6 +144,23 @@ static clattn_device_kind device_kind(cl_device_type type) {
     return type & CL_DEVICE_TYPE_CPU ? CLATTN_DEVICE_OPENCL_CPU : CLATTN_DEVICE_OPENCL_OTHER;
 }
 
+/* Whose GPU, by the vendor's number on the PCI bus. */
+static clattn__devices device_gpu(cl_uint vendor) {
+    static const struct {
+        cl_uint vendor;
+        clattn__devices gpu;
+    } vendors[] = {{0x10de, CLATTN__NVIDIA}, {0x1002, CLATTN__AMD}, {0x8086, CLATTN__INTEL}};
+    for (size_t n = 0; n < sizeof vendors / sizeof *vendors; n++)
+        if (vendors[n].vendor == vendor) return vendors[n].gpu;
+    return 0;
+}
+
+/* cl_nv_device_attribute_query; 0 where the device knows no such thing. */
+static cl_uint nvidia_compute_capability(const clattn__opencl_api *api, cl_device_id device) {
+    enum { COMPUTE_CAPABILITY_MAJOR_NV = 0x4000 };
+    return device_uint(api, device, COMPUTE_CAPABILITY_MAJOR_NV);
+}
+
 /* Why the device cannot run our kernels, or "". */
 static void describe_problem(const clattn__opencl_api *api, cl_device_id device, const clattn__device *described, char *out,
                              size_t size) {
@@ -187,6 +204,8 @@ void clattn__opencl_describe(const clattn__opencl_api *api, cl_device_id device,
     info->max_work_group = device_work_group(api, device);
     info->vector_width = device_uint(api, device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
 
+    if (info->kind == CLATTN_DEVICE_OPENCL_GPU) out->gpu = device_gpu(device_uint(api, device, CL_DEVICE_VENDOR_ID));
+    out->has_mma = out->gpu == CLATTN__NVIDIA && nvidia_compute_capability(api, device) >= 8;
     out->vector_width = row_width((cl_uint)info->vector_width);
     out->max_work_group = info->max_work_group;
     out->local_bytes = info->local_bytes;

@@ -1,9 +1,6 @@
 /* Kernel rows to kernels: programs built lazily, once for each context, source and set of macros.
  *
  * SPDX-License-Identifier: Apache-2.0
- *
- * -cl-mad-enable is all the freedom that the compiler gets: -cl-fast-relaxed-math would break infinities and the exponential's
- * rounding trick.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,19 +13,6 @@ typedef struct clattn__opencl_program {
     char *options;
     cl_program program;
 } cached_program;
-
-/* ---- options ------------------------------------------------------------------------------------------------------- */
-
-static void add_macros(clattn__text *options, const clattn__macro *macros) {
-    for (const clattn__macro *m = macros; m < macros + CLATTN__MAX_MACROS && m->name; m++)
-        clattn__text_add(options, " -D %s=%d", m->name, m->value);
-}
-
-static void add_options(clattn__text *options, const clattn__step *step) {
-    clattn__text_add(options, "-cl-std=CL1.2 -cl-mad-enable");
-    add_macros(options, step->row->macros);
-    add_macros(options, step->variant.macros);
-}
 
 /* ---- programs ------------------------------------------------------------------------------------------------------ */
 
@@ -126,7 +110,7 @@ clattn_status clattn__opencl_kernel(clattn_context *context, const clattn__step 
     clattn__opencl *cl = clattn__opencl_of(context);
     const clattn__row *row = step->row;
     clattn__text options = {0};
-    add_options(&options, step);
+    clattn__row_options(row, &step->variant, &options);
     if (options.failed) {
         clattn__text_free(&options);
         return clattn__fail(context, CLATTN_ERROR_MEMORY, "no memory for the build options of %s", row->name);

@@ -25,6 +25,7 @@ extern "C" {
 #endif
 
 /* A clattn context on one device of the caller's cl_context, which is retained. options->device must be NULL.
+ * Making a plan there may run small kernels, on a queue of the library's own, to see that they compute right.
  * Errors: ARGUMENT, DEVICE (no OpenCL in this build or on this machine, device not in that context), OPENCL, MEMORY. */
 CLATTN_API clattn_status clattn_cl_context_create(const clattn_context_options *options, cl_context cl, cl_device_id device,
                                                   clattn_context **context);

@@ -9,13 +9,11 @@
  * Group           TILE_Q queries of one head, over tiles of TILE_KV keys; the queries with most keys come first
  * Work-item, local memory    as attend.h says
  * Work-group      WORK_GROUP, a power of two
- * Compiled        for sm_90 by clang 15 and ptxas 13; registers, and FFMA in the inner loops of scores / of values:
- *                 64x64 255, 84 % / 90 % (VALUE_DIM_MAX 128); 64x64_wide 254, 76 % / 89 % (256); 32x64 247, 62 % / 85 % (576);
- *                 no spills, but 28 bytes of 64x64 where MODIFIED and VALUE_DIM_MAX is 128; f16 and bf16 alike;
- *                 not yet measured on a GPU
+ * Compiled        what compilers make of each row, offline.md in the results of `./run test --all` says; not yet measured on a GPU
  * Tried           both directions of loading for each operand: 40 registers more, and spills; TILE_J 16 in 64x64: spills;
  *                 loops bounded by function arguments: unrolled before they were inlined, arrays in local memory; each row's
- *                 range asked again where values are added, in place of marked weights: spills
+ *                 range asked again where values are added, in place of marked weights: spills; TILE_K 16 in 64x64: spills on
+ *                 sm_80 and sm_120; 64x64 where MODIFIED: spills; 32x64 with four rows an item past 256: spills
  */
 #define SPLIT 0
 #include "attend.h"

@@ -10,10 +10,9 @@
  * Work-item       as attend.h says
  * Local memory    as attend.h says, and where each row of q is
  * Work-group      WORK_GROUP, a power of two
- * Compiled        for sm_90 by clang 15 and ptxas 13; registers by VALUE_DIM_MAX: 4x64 168 (128), 237 (256); 16x64 240 (128),
- *                 255 (256); 16x64_wide 254 (576); no spills, but 128 bytes of 16x64_long (576), and 4 to 200 where MODIFIED;
- *                 not yet measured on a GPU
- * Tried           q's rows as an operand that jumps from head to head: 20 to 40 registers more, spills from 256 on
+ * Compiled        what compilers make of each row, offline.md in the results of `./run test --all` says; not yet measured on a GPU
+ * Tried           q's rows as an operand that jumps from head to head: 20 to 40 registers more, spills from 256 on; 16x64 with four rows
+ *                 an item past 128, or two past 256: spills
  */
 #define SPLIT 1
 #include "attend.h"

@@ -59,7 +59,7 @@ class MatrixFigure {
         const cell = Math.min(wanted, Math.max(4, (width - left - 4) / (cols + this.rowsAdd)));
         const high = rows > 32 ? Math.min(cell, 9) : Math.min(Math.max(cell * .72, 22), rows > 12 ? 26 : 50);
         const turned = widest(names(col_labels, cols)) + 4 > cell;
-        const head = turned ? Math.min(widest(names(col_labels, cols)) * .8 + 14, 96) : size + 10;
+        const head = turned ? Math.min(widest(names(col_labels, cols)) * .8 + 14, 120) : size + 10;
         return { size, left, cell, high, turned, top: head + (this.matrix.col_axis ? size + 6 : 0),
             numbers: widest(numbers) * .86 + 3 <= cell && high >= 16 };
     }
@@ -90,7 +90,7 @@ class MatrixFigure {
         svg.append("g").attr("class", "labels").selectAll("text").data(d3.range(0, cols, colEvery)).join("text")
             .attr("transform", j => `translate(${g.left + (j + .5) * g.cell},${g.top - 6})${g.turned ? "rotate(-55)" : ""}`)
             .attr("text-anchor", g.turned ? "start" : "middle")
-            .text(j => cut(label(matrix.col_labels, j), g.turned ? 90 / g.size : g.cell / g.size));
+            .text(j => cut(label(matrix.col_labels, j), g.turned ? 128 / g.size : g.cell / g.size));
         if (matrix.col_axis)
             svg.append("text").attr("class", "axis-name").attr("x", g.left + cols * g.cell / 2).attr("y", g.size * .9)
                 .attr("text-anchor", "middle").call(typesetSvg, `${matrix.col_axis} →`);
@@ -147,6 +147,8 @@ class MatrixFigure {
         return step + 1 + (growth === "row" ? row : row * cols * (averaged?.[1] ?? 1) + col);
     }
 
+    wholeAt() { return this.revealedAt(this.matrix.rows - 1, this.matrix.cols - 1); }
+
     show(step) {
         this.step = step;
         if (this.cells) this.paint();
@@ -174,7 +176,7 @@ class MatrixFigure {
             active?.[0] === i && active?.[1] === j ? "active" : "", tops[i] === j && known(i, j) ? "top" : ""].join(" "));
         this.cells.select("rect").attr("fill", ({ i, j }) =>
             known(i, j) && !isMasked(matrix, i, j) ? this.colour(matrix.values[i][j]) ?? "url(#hatch)" : "url(#hatch)");
-        this.cells.select("text").text(({ i, j }) => !known(i, j) ? "" : isMasked(matrix, i, j) ? "·"
+        this.cells.select("text").text(({ i, j }) => !known(i, j) ? "" : isMasked(matrix, i, j) ? "•"
             : shown(matrix.values[i][j], matrix.decimals))
             .style("fill", ({ i, j }) => {
                 const colour = isMasked(matrix, i, j) ? null : this.colour(matrix.values[i][j]);
@@ -194,7 +196,7 @@ class MatrixFigure {
     paintSums(known) {
         const { matrix } = this, { rows, cols } = matrix;
         const value = (i, j) => isMasked(matrix, i, j) ? 0 : matrix.values[i][j];
-        const total = list => shown(list.every(v => typeof v === "number") ? d3.sum(list) : "NaN", 2);
+        const total = list => shown(list.every(v => typeof v === "number") ? d3.sum(list) : "NaN", Math.max(2, matrix.decimals));
         this.rowSums.forEach((text, i) => text.text(known(i, cols - 1) ? total(d3.range(cols).map(j => value(i, j))) : ""));
         this.colSums.forEach((text, j) => text.text(known(rows - 1, j) ? total(d3.range(rows).map(i => value(i, j))) : ""));
     }

@@ -4,56 +4,6 @@
 
 const kinds = { matrix: MatrixFigure, plot: PlotFigure, space: SpaceFigure, graph: GraphFigure, lanes: LanesFigure };
 
-// ---- head and foot --------------------------------------------------------------------------------------------------
-
-function link(href, ...children) {
-    const made = element("a", "", ...children);
-    made.href = href;
-    return made;
-}
-
-function themeButton() {
-    const button = element("button", "theme", "◐");
-    button.type = "button";
-    button.title = say("明暗", "light or dark");
-    button.setAttribute("aria-label", button.title);
-    button.addEventListener("click", () => {
-        const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)").matches;
-        root.dataset.theme = (root.dataset.theme ?? (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
-    });
-    return button;
-}
-
-function navigation(className) {
-    const nav = element("nav", className), { course, lesson } = data;
-    nav.setAttribute("aria-label", say("课程", "course"));
-    if (!course || !lesson) return nav;
-    const at = course.lessons.findIndex(entry => entry.name === lesson.name), place = n => course.lessons[n];
-    nav.append(place(at - 1) ? link(`${place(at - 1).name}.html`, "← ", place(at - 1).title) : element("span", ""),
-        link("index.html", say(`全部课程 · 第 ${at + 1} / ${course.lessons.length} 课`, `All lessons · ${at + 1} of ${course.lessons.length}`)),
-        place(at + 1) ? link(`${place(at + 1).name}.html`, place(at + 1).title, " →") : element("span", ""));
-    return nav;
-}
-
-function header(title, ...facts) {
-    return element("header", "", element("div", "bar", element("span", "brand", "clattn"), navigation("steps"), themeButton()),
-        element("h1", "", title), element("p", "facts", facts.filter(Boolean).join(" · ")));
-}
-
-// ---- the course -----------------------------------------------------------------------------------------------------
-
-function coursePage({ title, lessons, device }) {
-    const total = d3.sum(lessons, entry => entry.minutes), minutes = n => say(`${n} 分钟`, `${n} min`);
-    const list = element("ol", "course", ...lessons.map(entry => element("li", "",
-        element("div", "", link(`${entry.name}.html`, entry.title), element("span", "minutes", minutes(entry.minutes))),
-        entry.question ? element("p", "predict", element("b", "", say("先猜：", "Predict: ")), entry.question) : null)));
-    document.body.append(header(title, say(`${lessons.length} 课`, `${lessons.length} lessons`), minutes(total),
-        say(`数字在这台机器上算出：${device}`, `computed here, on ${device}`)),
-    element("main", "", element("p", "", say(
-        "按顺序看，每课先猜再播放。每页里：空格播放和暂停，← → 一步一步走，Home 和 End 到头到尾，F 全屏；把鼠标放在任何一格上，就能看到它是怎么算出来的。",
-        "In this order; predict first, then play. On each page SPACE plays and pauses, ← and → step, Home and End go to the ends, F fills the screen; point at any cell to see how it was computed.")), list));
-}
-
 // ---- blocks ---------------------------------------------------------------------------------------------------------
 
 function question(block) {
@@ -87,6 +37,7 @@ class Page {
     constructor(lesson) {
         this.lesson = lesson;
         this.figures = new Map();
+        this.tables = new Map();
         this.blocks = [];
         this.main = element("main", "");
         this.captions = lesson.blocks.filter(block => block.kind === "caption");
@@ -138,54 +89,26 @@ class Page {
         } else {
             const figure = new kinds[block.kind](block, this);
             this.figures.set(block.id, figure);
-            if (block.matrix) caption.append(element("span", "shape", ` ${block.matrix.rows} × ${block.matrix.cols}`));
+            if (block.matrix && !block.matrix.averaged) caption.append(element("span", "shape", ` ${block.matrix.rows} × ${block.matrix.cols}`));
             node.append(figure.node);
             node.append(this.details(figure, block));
-            if (this.adjustable(block)) node.append(this.sliders(block));
+            if (isAdjustable(block)) node.append(sliders(block, () => this.change(block.id)));
         }
-        if (block.summary) node.insertBefore(element("p", block.summary_is_numbers ? "unseen" : "summary", ...typeset(block.summary)), node.querySelector("details"));
+        const summary = element("p", block.summary_is_numbers ? "unseen" : "summary", ...typeset(block.summary ?? ""));
+        node.insertBefore(summary, node.querySelector("details"));
         return node;
     }
 
     details(figure, block) {
         const summary = element("summary", "", say("数据表", "Data table"));
         summary.setAttribute("aria-label", say(`数据表：${block.title}`, `Data table: ${block.title}`));
-        this.tables = this.tables ?? new Map();
         const holder = element("div", "", dataTable(figure.table(), block.title));
         this.tables.set(block.id, () => holder.replaceChildren(dataTable(figure.table(), block.title)));
         return element("details", "", summary, holder);
     }
 
-    // ---- what if ----
-
-    adjustable({ id, matrix }) {
-        return matrix && matrix.rule === "given" && !matrix.averaged && matrix.rows * matrix.cols <= 4 && matrix.growth === "whole" && computable(id);
-    }
-
-    sliders({ id, matrix }) {
-        const reach = Math.max(1, ...matrix.values.flat().map(Math.abs)), original = matrix.values.map(row => row.slice());
-        const inputs = [], box = element("div", "sliders unprinted");
-        matrix.values.forEach((row, i) => row.forEach((value, j) => {
-            const input = element("input", ""), name = `${matrix.symbol ?? ""}[${label(matrix.row_labels, i)}, ${label(matrix.col_labels, j)}]`;
-            Object.assign(input, { type: "range", min: -reach, max: reach, step: reach / 40, value });
-            input.setAttribute("aria-label", name);
-            input.addEventListener("input", () => this.change(id, () => { matrix.values[i][j] = +input.value; }));
-            inputs.push([input, i, j]);
-            box.append(element("label", "", element("span", "", ...typeset(name)), input));
-        }));
-        const reset = element("button", "", say("复原", "Reset"));
-        reset.type = "button";
-        reset.addEventListener("click", () => {
-            for (const [input, i, j] of inputs) input.value = original[i][j];
-            this.change(id, () => original.forEach((row, i) => { matrix.values[i] = row.slice(); }));
-        });
-        box.append(reset, element("p", "note", say("拖动滑块：后面的数由本页重新算出；文字说的仍是原来的数。",
-            "Move a slider: this page computes what follows; the text still speaks of the original numbers.")));
-        return element("details", "knobs unprinted", element("summary", "", say("如果换个数？", "What if?")), box);
-    }
-
-    change(id, act) {
-        act();
+    // Numbers of a matrix have changed: compute and draw what follows.
+    change(id) {
         recompute(id);
         for (const other of [id, ...followers(id)]) {
             const figure = this.figures.get(other);
@@ -199,11 +122,11 @@ class Page {
 
     // The steps of the document, and after the one that shows a figure with steps of its own, those.
     frames() {
-        const frames = [], growing = d3.sum(this.lesson.blocks, block => block.matrix && block.matrix.growth !== "whole" ? block.matrix.rows : 0);
+        const frames = [], pause = this.lesson.steps > 40 ? 250 : 1300;
         for (let step = 0; step <= this.lesson.steps; step++) {
             const moving = this.lesson.blocks.find(block => block.step === step && this.figures.get(block.id)?.steps);
             const caption = this.captions.some(c => c.step === step);
-            frames.push({ step, own: new Map(moving ? [[moving.id, 0]] : []), pause: caption || step === 0 ? 3200 : growing > 24 ? 250 : 1300 });
+            frames.push({ step, own: new Map(moving ? [[moving.id, 0]] : []), pause: caption || step === 0 ? 3200 : pause });
             for (let own = 1; moving && own <= this.figures.get(moving.id).steps; own++)
                 frames.push({ step, own: new Map([[moving.id, own]]), pause: this.figures.get(moving.id).pause ?? 1100 });
         }
@@ -214,7 +137,8 @@ class Page {
         this.frame = frame;
         for (const { block, node } of this.blocks) node.hidden = block.step > frame.step;
         for (const section of this.main.children) {
-            section.hidden = Array.from(section.children).every(child => child.hidden || (child.className === "figures" && Array.from(child.children).every(c => c.hidden)));
+            const empty = node => node.hidden || (node.className === "figures" && Array.from(node.children).every(empty));
+            section.hidden = Array.from(section.children).every(empty);
             section.classList.remove("current");
         }
         this.resize();
@@ -231,8 +155,8 @@ class Page {
         for (const { block, node } of this.blocks) {
             const figure = this.figures.get(block.id);
             if (!figure) continue;
-            const whole = block.matrix ? figure.revealedAt(block.matrix.rows - 1, block.matrix.cols - 1) <= frame.step
-                : !figure.steps || !frame.own.has(block.id) || frame.own.get(block.id) === figure.steps;
+            const whole = figure.wholeAt?.() <= frame.step ||
+                (!block.matrix && (!frame.own.has(block.id) || frame.own.get(block.id) === figure.steps));
             node.querySelectorAll(".summary, details").forEach(part => { part.hidden = !whole; });
         }
     }
@@ -240,8 +164,8 @@ class Page {
     // Bring what has just changed into view.
     follow(frame) {
         if (frame.step === 0 || this.printing) return;
-        const fresh = this.blocks.filter(({ block }) => block.step === frame.step ||
-            (block.matrix && block.matrix.growth !== "whole" && this.figures.get(block.id).revealedAt(block.matrix.rows - 1, block.matrix.cols - 1) >= frame.step && block.step < frame.step));
+        const growing = id => this.figures.get(id)?.wholeAt?.() >= frame.step;
+        const fresh = this.blocks.filter(({ block }) => block.step === frame.step || (block.step < frame.step && growing(block.id)));
         const node = frame.own.size ? document.getElementById(`block-${frame.own.keys().next().value}`) : fresh[0]?.node;
         const last = fresh[fresh.length - 1]?.node ?? node;
         if (!node) return;

@@ -15,6 +15,8 @@
     X(graph_js)                                                                                                                \
     X(lanes_js)                                                                                                                \
     X(player_js)                                                                                                               \
+    X(head_js)                                                                                                                 \
+    X(whatif_js)                                                                                                               \
     X(page_js)
 
 #define PAGE_X(name) extern const char page_file_##name[], page_hash_##name[];

@@ -21,6 +21,7 @@ class SpaceFigure {
             .on("keydown", event => this.key(event))
             .call(d3.drag().on("drag", event => this.turn(event.dx * .01, event.dy * .01)));
         this.node = element("div", "", this.svg.node(),
+            this.space.arrows ? element("p", "note", say("○ 之前　● 之后", "○ before   ● after")) : null,
             element("p", "note unprinted", say("拖动来转动；用 Tab 选中后也可以用方向键。", "Drag to turn it, or select it with Tab and use the arrow keys.")));
     }
 
@@ -42,8 +43,8 @@ class SpaceFigure {
     }
 
     draw(width) {
-        this.width = Math.min(width, 600);
-        this.height = Math.min(this.width * .78, 460);
+        this.width = Math.min(width, 520);
+        this.height = Math.min(this.width * .85, 440);
         this.size = textSize(width);
         this.scale = Math.min(this.width, this.height) * .52 / (Math.hypot(...this.extent.map(([low, high]) => high - low)) / 2 / this.reach);
         this.svg.attr("viewBox", `0 0 ${this.width} ${this.height}`).attr("width", this.width).attr("height", this.height)
