@@ -134,6 +134,12 @@ doc_graph *doc_add_graph(doc *doc, const char *id, const char *title) {
     return graph;
 }
 
+doc_lanes *doc_add_lanes(doc *doc, const char *id, const char *title) {
+    doc_lanes *lanes = ARENA_NEW(doc->arena, doc_lanes, 1);
+    add_figure(doc, DOC_LANES, id, title)->lanes = lanes;
+    return lanes;
+}
+
 void doc_add_table(doc *doc, const char *id, const char *title, size_t rows, size_t cols, const char *const *head,
                    const char *const *cells) {
     doc_table *table = ARENA_NEW(doc->arena, doc_table, 1);

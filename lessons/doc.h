@@ -150,6 +150,24 @@ typedef struct doc_graph {
     int lane_count;
 } doc_graph;
 
+/* ---- lanes --------------------------------------------------------------------------------------------------------- */
+
+/* Who has done how much of the same words when: a race that has been run, to be replayed. */
+typedef struct doc_lane {
+    const char *name, *note; /* note: what is to be known of the figure; NULL: nothing */
+    doc_role role;
+    bool one_by_one; /* words are done one by one, evenly; else all of them at the end */
+    int64_t steps;   /* that wait for one another */
+    double ms;
+} doc_lane;
+
+typedef struct doc_lanes {
+    int64_t words;
+    double slowed; /* how many times slower than it was it is replayed; below 1, faster */
+    size_t count;
+    const doc_lane *lanes;
+} doc_lanes;
+
 /* ---- blocks -------------------------------------------------------------------------------------------------------- */
 
 #define DOC_KINDS(X)                                                                                                           \
@@ -163,7 +181,8 @@ typedef struct doc_graph {
     X(PLOT, "plot")                                                                                                            \
     X(TABLE, "table")                                                                                                          \
     X(SPACE, "space")                                                                                                          \
-    X(GRAPH, "graph")
+    X(GRAPH, "graph")                                                                                                          \
+    X(LANES, "lanes")
 
 typedef enum doc_kind {
 #define DOC_X(id, name) DOC_##id,
@@ -189,6 +208,7 @@ typedef struct doc_block {
         doc_table *table;
         doc_space *space;
         doc_graph *graph;
+        doc_lanes *lanes;
     };
 } doc_block;
 
@@ -221,6 +241,7 @@ doc_matrix *doc_add_matrix(doc *, const char *id, const char *title, int64_t row
 doc_plot *doc_add_plot(doc *, const char *id, const char *title);
 doc_space *doc_add_space(doc *, const char *id, const char *title);
 doc_graph *doc_add_graph(doc *, const char *id, const char *title);
+doc_lanes *doc_add_lanes(doc *, const char *id, const char *title);
 /* At most 16 columns. Cells are texts of the arena, rows x cols. */
 void doc_add_table(doc *, const char *id, const char *title, size_t rows, size_t cols, const char *const *head,
                    const char *const *cells);

@@ -189,6 +189,27 @@ static cJSON *graph_json(const doc_graph *graph) {
     return finish(tree);
 }
 
+static cJSON *lane_json(const doc_lane *lane) {
+    tree tree = begin();
+    put_text(&tree, "name", lane->name);
+    put_text(&tree, "note", lane->note);
+    put_text(&tree, "role", doc_role_name(lane->role));
+    put(&tree, "one_by_one", cJSON_CreateBool(lane->one_by_one));
+    put_number(&tree, "steps", (double)lane->steps);
+    put_number(&tree, "ms", lane->ms);
+    return finish(tree);
+}
+
+static cJSON *lanes_json(const doc_lanes *lanes) {
+    tree tree = begin();
+    cJSON *list = cJSON_CreateArray();
+    for (size_t i = 0; list != NULL && i < lanes->count; i++) append(&list, lane_json(&lanes->lanes[i]));
+    put_number(&tree, "words", (double)lanes->words);
+    put_number(&tree, "slowed", lanes->slowed);
+    put(&tree, "lanes", list);
+    return finish(tree);
+}
+
 /* ---- the document -------------------------------------------------------------------------------------------------- */
 
 static cJSON *block_json(const doc *doc, const doc_block *block) {
@@ -216,6 +237,9 @@ static cJSON *block_json(const doc *doc, const doc_block *block) {
         break;
     case DOC_GRAPH:
         put(&tree, "graph", graph_json(block->graph));
+        break;
+    case DOC_LANES:
+        put(&tree, "lanes", lanes_json(block->lanes));
         break;
     default:
         break;

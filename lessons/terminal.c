@@ -210,6 +210,8 @@ static bool print_figure(terminal *terminal, const doc_block *block) {
     case DOC_SPACE:
         terminal_space(terminal, block);
         break;
+    case DOC_LANES: /* of the race, which moves on terminals by itself: what its summary says */
+        break;
     default:
         terminal_graph(terminal, block);
         break;

@@ -28,7 +28,7 @@ static const cli_option options_table[] = {
      .maximum = 3600},
     {"lang", "zh|en", "language; by default the locale's, or English", CLI_CHOICE, offsetof(race_options, lang)},
     {"json", "FILE|-", "all figures as JSON", CLI_TEXT, offsetof(race_options, json)},
-    {"html", "FILE", "the same as one page, which needs no network", CLI_TEXT, offsetof(race_options, html)},
+    {"html", "FILE|-", "the race as a page to replay in a browser", CLI_TEXT, offsetof(race_options, html)},
     {NULL},
 };
 
@@ -136,14 +136,24 @@ static bool sweep(bench_session *session, race_results *results, int64_t first, 
     return true;
 }
 
+static bool is_stdout(const char *path) {
+    return path != NULL && strcmp(path, "-") == 0;
+}
+
+/* Whether standard output is a file's. */
+static bool is_quiet(const race_options *options) {
+    return is_stdout(options->json) || is_stdout(options->html);
+}
+
 static int present(const race_results *results, const race_options *options, race_language language) {
-    const bool quiet = options->json != NULL && strcmp(options->json, "-") == 0;
+    const bool quiet = is_quiet(options);
     clattn__text sentences[RACE_SENTENCES] = {{0}};
     race_sentences(results, language, sentences);
     if (!quiet) race_print_lengths(results, language);
     if (!quiet) printf("\n");
     for (int i = 0; i < RACE_SENTENCES && !quiet; i++) printf("%d. %s\n", i + 1, sentences[i].data);
     const int exit_code = write_files(results, language, sentences, options);
+    if (exit_code == CLI_SUCCESS && options->html != NULL && !quiet) printf("\n%s\n", options->html);
     for (int i = 0; i < RACE_SENTENCES; i++) clattn__text_free(&sentences[i]);
     return exit_code;
 }
@@ -162,11 +172,12 @@ static void show_units(const race_results *results, race_language language, bool
 static int run(bench_session *session, const race_options *options, bench_error *error) {
     static const char *const heads[] = {"%s：%s；两边同样宽，%lld\n\n", "%s: %s; both sides %lld wide\n\n"};
     const race_language language = race_find_language(options->lang);
-    const bool quiet = options->json != NULL && strcmp(options->json, "-") == 0;
+    const bool quiet = is_quiet(options);
     const int64_t first = options->len.given ? options->len.value : DEFAULT_LENGTH;
     static race_results results;
     results.device = bench_session_device(session, 0, error);
     if (results.device == NULL) return cli_fail(command.name, CLI_FAILURE, "%s", error->text);
+    results.os = session->os;
     results.width = bench_session_shape(session, BENCH_OP_RNN, first).hidden;
     if (!race_measure_units(session, &results, first, error)) return cli_fail(command.name, CLI_FAILURE, "%s", error->text);
     if (!quiet) printf(heads[language], results.device->info.id, results.device->info.name, (long long)results.width);

@@ -6,123 +6,228 @@
 #include <math.h>
 #include <setjmp.h>
 
+#include "bench/stats.h"
 #include "lessons/page/page.h"
 
-enum { MOMENTS = 16, LANES = 2, UNIT_COLUMNS = 4 };
-
-/* A row a moment: how many words each side has by then. It grows row by row, on one axis of time. */
-static void add_race(doc *doc, const race_pair *pair) {
-    arena *arena = doc->arena;
-    const double slower_ms = fmax(pair->attention.point.ms, pair->recurrence.point.ms);
-    doc_matrix *matrix = doc_add_matrix(
-        doc, "race",
-        doc_text(doc, "%lld 个词：到这一刻完成了几个", "%lld words: how many are done by then", (long long)pair->length),
-        MOMENTS + 1, LANES);
-    double *values = ARENA_NEW(arena, double, (MOMENTS + 1) * LANES);
-    const char **rows = ARENA_NEW(arena, const char *, MOMENTS + 1), **captions = ARENA_NEW(arena, const char *, MOMENTS + 1);
-    const char **columns = ARENA_NEW(arena, const char *, LANES);
-    columns[0] = doc_text(doc, "循环", "recurrence");
-    columns[1] = doc_text(doc, "注意力", "attention");
-    for (int i = 0; i <= MOMENTS; i++) {
-        const double ms = slower_ms * i / MOMENTS;
-        const race_state recurrence = race_state_at(pair, true, ms), attention = race_state_at(pair, false, ms);
-        values[LANES * i] = (double)recurrence.words;
-        values[LANES * i + 1] = (double)attention.words;
-        rows[i] = arena_format(arena, "%.3g ms", ms);
-        captions[i] = doc_text(doc, "%.3g 毫秒：循环 %lld 个词，%lld 步；注意力 %lld 个词，%lld 步",
-                               "%.3g ms: the recurrence has %lld words and %lld steps, attention %lld words and %lld steps", ms,
-                               (long long)recurrence.words, (long long)recurrence.steps, (long long)attention.words,
-                               (long long)attention.steps);
-    }
-    matrix->symbol = doc_text(doc, "词", "words");
-    matrix->values = values;
-    matrix->row_labels = rows;
-    matrix->col_labels = columns;
-    matrix->row_axis = doc_text(doc, "时间", "time");
-    matrix->high = (double)pair->length;
-    matrix->decimals = 0;
-    doc_summary(doc, "循环用 %.3g 毫秒，一个词一个词地完成（画得均匀）；注意力用 %.3g 毫秒，所有词同时完成。",
-                "The recurrence takes %.3g ms and has its words one by one (drawn evenly); attention takes %.3g ms and has all "
-                "at once.",
-                pair->recurrence.point.ms, pair->attention.point.ms);
-    doc_grow(doc, matrix, DOC_BY_ROW, captions);
+static const char *attention_name(const doc *doc) {
+    return doc_text(doc, "注意力", "attention");
 }
 
-static void add_units(doc *doc, const race_results *results) {
-    arena *arena = doc->arena;
-    const char *const head[UNIT_COLUMNS] = {doc_text(doc, "计算单元", "units"), doc_text(doc, "注意力 ms", "attention ms"),
-                                            doc_text(doc, "循环 ms", "recurrence ms"), doc_text(doc, "噪声 %%", "noise %%")};
-    const char **cells = ARENA_NEW(arena, const char *, results->unit_count *UNIT_COLUMNS);
-    for (size_t i = 0; i < results->unit_count; i++) {
-        const race_pair *pair = &results->units[i];
-        cells[UNIT_COLUMNS * i] = arena_format(arena, "%d", pair->units);
-        cells[UNIT_COLUMNS * i + 1] = arena_format(arena, "%.3g", pair->attention.point.ms);
-        cells[UNIT_COLUMNS * i + 2] = arena_format(arena, "%.3g", pair->recurrence.point.ms);
-        cells[UNIT_COLUMNS * i + 3] =
-            arena_format(arena, "%.0f", 100 * fmax(pair->attention.point.noise, pair->recurrence.point.noise));
-    }
-    doc_add_table(doc, "units", doc_text(doc, "同样的词，更多计算单元", "The same words on more units"), results->unit_count,
-                  UNIT_COLUMNS, head, cells);
-    doc_summary(doc, "核心对核心，中位数；噪声是四分位距与中位数之比。",
-                "Core against core, medians; noise is the interquartile range over the median.");
+static const char *recurrence_name(const doc *doc) {
+    return doc_text(doc, "循环", "recurrence");
 }
 
-static void add_lengths(doc *doc, const race_results *results, race_contrast which, const char *id, const char *title) {
-    double lengths[RACE_MAX_LENGTHS], attention[RACE_MAX_LENGTHS], recurrence[RACE_MAX_LENGTHS];
-    const size_t count = results->length_count;
+static race_language language_of(const doc *doc) {
+    return doc->language == DOC_ZH ? RACE_ZH : RACE_EN;
+}
+
+/* The text in the document's memory. */
+static const char *keep(const doc *doc, clattn__text *text) {
+    const char *kept = arena_copy(doc->arena, text->data != NULL ? text->data : "");
+    clattn__text_free(text);
+    return kept;
+}
+
+static const char *outcome(const doc *doc, const race_pair *pair) {
+    clattn__text text = {0};
+    race_outcome(pair, language_of(doc), &text);
+    return keep(doc, &text);
+}
+
+static const char *why(const doc *doc, const race_pair *pair) {
+    clattn__text text = {0};
+    race_why(pair, language_of(doc), &text);
+    return keep(doc, &text);
+}
+
+static const char *turn(const doc *doc, const race_results *results, race_contrast which) {
+    clattn__text text = {0};
+    race_turn(results, which, language_of(doc), &text);
+    return keep(doc, &text);
+}
+
+/* ---- lanes --------------------------------------------------------------------------------------------------------- */
+
+static const double REPLAY_MS = 6000;
+
+/* One digit is enough to be told, and to be kept to. */
+static double slowed_by(double slower_ms) {
+    const double factor = REPLAY_MS / slower_ms, unit = pow(10, floor(log10(factor)));
+    return fmax(1, round(factor / unit)) * unit;
+}
+
+static const char *note_of(const doc *doc, const race_runner *runner) {
+    const char *noise = runner->point.noise > BENCH_NOISY_ABOVE
+                            ? doc_text(doc, "噪声 %.0f %%", "noise %.0f %%", 100 * runner->point.noise)
+                            : NULL;
+    if (!isfinite(runner->busy)) return noise;
+    const char *busy = doc_text(doc, "设备忙 %.0f %%", "busy %.0f %%", 100 * fmin(1, runner->busy));
+    return noise != NULL ? doc_text(doc, "%s，%s", "%s, %s", busy, noise) : busy;
+}
+
+static doc_lane lane_of(const doc *doc, const race_pair *pair, bool is_recurrence) {
+    const race_runner *runner = is_recurrence ? &pair->recurrence : &pair->attention;
+    return (doc_lane){
+        .name = is_recurrence ? doc_text(doc, "循环：逐词走", "The recurrence, word by word")
+                              : doc_text(doc, "注意力：一次到", "Attention, at once"),
+        .note = note_of(doc, runner),
+        .role = is_recurrence ? DOC_ROLE_RECURRENCE : DOC_ROLE_WEIGHTS,
+        .one_by_one = is_recurrence,
+        .steps = runner->point.chain,
+        .ms = runner->point.ms,
+    };
+}
+
+static void add_lanes(doc *doc, const race_results *results) {
+    const race_pair *pair = &results->units[results->unit_count - 1];
+    doc_lane *lanes = ARENA_NEW(doc->arena, doc_lane, 2);
+    lanes[0] = lane_of(doc, pair, true);
+    lanes[1] = lane_of(doc, pair, false);
+    *doc_add_lanes(doc, "lanes",
+                   doc_text(doc, "%lld 个词，%d 个计算单元，核心对核心", "%lld words, %d unit(s), core against core",
+                            (long long)pair->length, pair->units)) =
+        (doc_lanes){.words = pair->length, .slowed = slowed_by(fmax(lanes[0].ms, lanes[1].ms)), .count = 2, .lanes = lanes};
+    doc_summary(doc,
+                "%lld 个词：循环用 %.3g 毫秒，%lld 步一步等一步；注意力用 %.3g 毫秒，%lld 步，所有的词一起到。谁快：%s。"
+                "循环的词在它的时间里均匀地画出。",
+                "%lld words: the recurrence took %.3g ms for %lld steps that wait for one another; attention took %.3g ms for "
+                "%lld, and all its words arrive together. Faster: %s. The recurrence's words are shown evenly spaced over its "
+                "time.",
+                (long long)pair->length, pair->recurrence.point.ms, (long long)pair->recurrence.point.chain,
+                pair->attention.point.ms, (long long)pair->attention.point.chain, outcome(doc, pair));
+}
+
+/* ---- plots and tables ---------------------------------------------------------------------------------------------- */
+
+static void add_pair_table(doc *doc, const char *id, const char *title, const char *head, const race_pair *pairs, size_t count,
+                           bool by_units) {
+    enum { COLUMNS = 4 };
+    const char *const heads[COLUMNS] = {head, doc_text(doc, "注意力（毫秒）", "attention (ms)"),
+                                        doc_text(doc, "循环（毫秒）", "recurrence (ms)"), doc_text(doc, "谁快", "faster")};
+    const char **cells = ARENA_NEW(doc->arena, const char *, count *COLUMNS);
     for (size_t i = 0; i < count; i++) {
-        lengths[i] = (double)results->lengths[which][i].length;
-        attention[i] = results->lengths[which][i].attention.point.ms;
-        recurrence[i] = results->lengths[which][i].recurrence.point.ms;
+        const long long label = by_units ? pairs[i].units : pairs[i].length;
+        cells[i * COLUMNS] = doc_text(doc, "%lld", "%lld", label);
+        cells[i * COLUMNS + 1] = doc_text(doc, "%.3g", "%.3g", pairs[i].attention.point.ms);
+        cells[i * COLUMNS + 2] = doc_text(doc, "%.3g", "%.3g", pairs[i].recurrence.point.ms);
+        cells[i * COLUMNS + 3] = outcome(doc, &pairs[i]);
     }
-    doc_plot *plot = doc_add_plot(doc, id, title);
-    plot->x = (doc_axis){.label = doc_text(doc, "词数", "words"), .logarithmic = true};
-    plot->y = (doc_axis){.label = doc_text(doc, "时间（ms）", "time (ms)"), .logarithmic = true};
-    plot->decimals = 3;
-    doc_add_series(doc, plot, doc_text(doc, "循环", "recurrence"), DOC_ROLE_RECURRENCE, count, lengths, recurrence);
-    doc_add_series(doc, plot, doc_text(doc, "注意力", "attention"), DOC_ROLE_WEIGHTS, count, lengths, attention);
-    doc_summary(doc, "%g 个词时循环用 %.3g 毫秒，注意力用 %.3g 毫秒；%g 个词时是 %.3g 和 %.3g。",
-                "At %g words the recurrence takes %.3g ms and attention %.3g ms; at %g words %.3g and %.3g.", lengths[0],
-                recurrence[0], attention[0], lengths[count - 1], recurrence[count - 1], attention[count - 1]);
+    doc_add_table(doc, id, title, count, COLUMNS, heads, cells);
 }
 
-static void compose(doc *doc, const race_results *results, const clattn__text *sentences) {
-    doc_ask(doc,
-            doc_text(doc, "一个词一个词地走，还是所有词同时到？谁先完成？句子变长以后呢？",
-                     "Word by word, or all words at once: who is done first? And when the sentence grows?"),
-            sentences[2].data);
-    add_race(doc, &results->units[results->unit_count - 1]);
-    doc_step(doc, "更多计算单元", "More units");
-    add_units(doc, results);
-    doc_say(doc, "%s", "%s", sentences[1].data);
-    doc_step(doc, "更长的句子", "Longer sentences");
-    add_lengths(doc, results, RACE_CORE, "core",
-                doc_text(doc, "核心对核心：不带投影的注意力，与只有循环本身",
-                         "Core against core: attention without projections, the loop alone"));
-    add_lengths(doc, results, RACE_LAYER, "layer",
-                doc_text(doc, "整层对整层：两边都带投影", "Layer against layer: projections on both sides"));
-    doc_heading(doc, "记住三句话", "Three sentences to remember");
-    for (int i = 0; i < RACE_SENTENCES; i++) doc_say(doc, "%d. %s", "%d. %s", i + 1, sentences[i].data);
-    doc_correct(doc, doc_text(doc, "注意力总是更快。", "Attention is always faster."), sentences[2].data);
+/* Both sides' times over x. */
+static void add_pair_series(doc *doc, doc_plot *plot, const double *x, const race_pair *pairs, size_t count) {
+    double *attention = ARENA_NEW(doc->arena, double, count), *recurrence = ARENA_NEW(doc->arena, double, count);
+    double least = INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        attention[i] = pairs[i].attention.point.ms;
+        recurrence[i] = pairs[i].recurrence.point.ms;
+        least = fmin(least, fmin(attention[i], recurrence[i]));
+    }
+    plot->decimals = (int)fmin(6, fmax(0, 2 - floor(log10(least)))); /* three digits of the least */
+    doc_add_series(doc, plot, recurrence_name(doc), DOC_ROLE_RECURRENCE, count, x, recurrence);
+    doc_add_series(doc, plot, attention_name(doc), DOC_ROLE_WEIGHTS, count, x, attention);
+}
+
+static void add_units(doc *doc, const race_results *results, const clattn__text *sentence) {
+    const size_t count = results->unit_count;
+    double *x = ARENA_NEW(doc->arena, double, count);
+    const char **names = ARENA_NEW(doc->arena, const char *, count);
+    for (size_t i = 0; i < count; i++) {
+        x[i] = (double)i;
+        names[i] = doc_text(doc, "%d", "%d", results->units[i].units);
+    }
+    doc_step(doc, "同样的 %lld 个词，用更多计算单元（核心对核心）", "The same %lld words on more units (core against core)",
+             (long long)results->units[0].length);
+    doc_plot *plot = doc_add_plot(doc, "units", doc_text(doc, "每种单元数用的时间", "Time on so many units"));
+    plot->mark = DOC_BARS;
+    plot->x.label = doc_text(doc, "单元", "units");
+    plot->y.label = doc_text(doc, "毫秒", "ms");
+    plot->categories = names;
+    add_pair_series(doc, plot, x, results->units, count);
+    doc_summary(doc, "%s", "%s", sentence->data);
+    add_pair_table(doc, "units-table", doc_text(doc, "谁快，快多少", "Who is faster, and by how much"), plot->x.label,
+                   results->units, count, true);
+    doc_summary(
+        doc, "取每边多次运行的中位数；标“噪声”的，四分位距超过中位数的 %.0f %%。",
+        "Medians of several runs a side; where it says noise, the quartiles lie further apart than %.0f %% of the median.",
+        100 * BENCH_NOISY_ABOVE);
+}
+
+/* What is asked of a contrast, and what its sides are. */
+typedef struct contrast_words {
+    const char *id, *table_id, *zh, *en;
+} contrast_words;
+
+static const contrast_words contrasts[RACE_CONTRASTS] = {
+    [RACE_CORE] = {"core", "core-table", "更长的句子，核心对核心：不带投影的注意力，与只有循环本身",
+                   "Longer sentences, core against core: attention without projections, the recurrent loop alone"},
+    [RACE_LAYER] = {"layer", "layer-table", "更长的句子，整层对整层：两边都带投影",
+                    "Longer sentences, layer against layer: projections on both sides"},
+};
+
+static void add_lengths(doc *doc, const race_results *results, race_contrast which) {
+    const contrast_words *words = &contrasts[which];
+    const race_pair *pairs = results->lengths[which];
+    const size_t count = results->length_count;
+    double *x = ARENA_NEW(doc->arena, double, count);
+    for (size_t i = 0; i < count; i++) x[i] = (double)pairs[i].length;
+    doc_step(doc, "%s", "%s", doc->language == DOC_ZH ? words->zh : words->en);
+    doc_plot *plot = doc_add_plot(doc, words->id, doc_text(doc, "时间随词数的变化", "Time over the number of words"));
+    plot->x = (doc_axis){.label = doc_text(doc, "词数", "words"), .logarithmic = true};
+    plot->y = (doc_axis){.label = doc_text(doc, "毫秒", "ms"), .logarithmic = true};
+    add_pair_series(doc, plot, x, pairs, count);
+    doc_summary(doc, "输赢%s。", "The picture %s.", turn(doc, results, which));
+    add_pair_table(doc, words->table_id, doc_text(doc, "谁快，快多少", "Who is faster, and by how much"), plot->x.label, pairs,
+                   count, false);
+    doc_summary(doc, "原因：%s；%s。", "Why: %s; %s.", why(doc, &pairs[0]), why(doc, &pairs[count - 1]));
+}
+
+/* ---- the document -------------------------------------------------------------------------------------------------- */
+
+static doc compose(arena *arena, const race_results *results, race_language language, const clattn__text *sentences) {
+    const race_pair *all = &results->units[results->unit_count - 1];
+    doc doc = {.arena = arena, .language = language == RACE_ZH ? DOC_ZH : DOC_EN, .name = "race", .minutes = 3};
+    doc.title = doc_text(&doc, "赛跑：逐词走，还是一次到", "The race: word by word, or all at once");
+    doc.device = arena_format(arena, "%s (%s); %s; clattn %s", results->device->info.id, results->device->info.name,
+                              results->os, clattn_version());
+    doc_ask(
+        &doc,
+        doc_text(&doc, "两边同样宽（%lld），读同样的 %lld 个词。谁先到？词越来越多，还会一样吗？",
+                 "Both sides are %lld wide and read the same %lld words. Which arrives first? And with more and more words?",
+                 (long long)results->width, (long long)all->length),
+        doc_text(&doc, "在这台机器上，%lld 个词：%s。词更多时，核心对核心，输赢%s。",
+                 "On this machine, at %lld words: %s. With more words, core against core the picture %s.",
+                 (long long)all->length, outcome(&doc, all), turn(&doc, results, RACE_CORE)));
+    add_lanes(&doc, results);
+    add_units(&doc, results, &sentences[1]);
+    for (int which = 0; which < RACE_CONTRASTS; which++) add_lengths(&doc, results, (race_contrast)which);
+    doc_step(&doc, "记住三句话", "Three sentences to remember");
+    for (int i = 0; i < RACE_SENTENCES; i++) doc_say(&doc, "%d. %s", "%d. %s", i + 1, sentences[i].data);
+    doc_correct(&doc, doc_text(&doc, "注意力更快，是因为它算得更少。", "Attention is faster because it computes less."),
+                doc_text(&doc, "核心对核心，%s。", "Core against core, %s.",
+                         why(&doc, &results->lengths[RACE_CORE][results->length_count - 1])));
+    return doc;
+}
+
+/* The arena's way out leads here. */
+static bool print(arena *arena, FILE *file, const race_results *results, race_language language,
+                  const clattn__text *sentences) {
+    jmp_buf escape;
+    arena->escape = &escape;
+    if (setjmp(escape) != 0) return false;
+    const doc doc = compose(arena, results, language, sentences);
+    return page_print(file, &doc, NULL);
 }
 
 bool race_page_write(output_set *set, const char *path, const race_results *results, race_language language,
                      const clattn__text *sentences) {
-    const clattn_device_info *info = &results->device->info;
-    jmp_buf out_of_memory;
-    arena memory = {.escape = &out_of_memory};
+    arena arena = {0};
     FILE *file = output_open(set, path);
     if (file == NULL) return false;
-    bool right = false;
-    if (setjmp(out_of_memory) == 0) {
-        doc page = {.arena = &memory, .language = (doc_language)language, .name = "race", .minutes = 1};
-        page.title = doc_text(&page, "赛跑：一个接一个，还是同时", "The race: one after another, or all at once");
-        page.device = arena_format(&memory, "%s (%s)", info->id, info->name);
-        compose(&page, results, sentences);
-        right = page_print(file, &page, NULL);
-    }
-    arena_free(&memory);
-    if (right) return true;
+    const bool printed = print(&arena, file, results, language, sentences);
+    arena_free(&arena);
+    if (printed) return true;
     output_discard(set);
     snprintf(set->error, sizeof set->error, "out of memory for %.400s", path);
     return false;

@@ -33,6 +33,7 @@ enum { RACE_MAX_LENGTHS = 16 };
 
 typedef struct race_results {
     bench_device *device;
+    const char *os;
     int64_t width;
     race_pair units[BENCH_MAX_UNITS]; /* core against core, at the first length, on 1, 2, ... all units */
     size_t unit_count;
@@ -69,6 +70,12 @@ void race_replay(const race_pair *, race_language, double seconds, bool is_movin
 /* ---- words.c ------------------------------------------------------------------------------------------------------- */
 
 race_language race_find_language(cli_integer asked);
+/* Who is faster, by how much, and whether it is noisy. */
+void race_outcome(const race_pair *, race_language, clattn__text *);
+/* Why: how much more there is to do, and how fast it is done. */
+void race_why(const race_pair *, race_language, clattn__text *);
+/* Where a contrast turns, or that it does not: the rest of a sentence. */
+void race_turn(const race_results *, race_contrast, race_language, clattn__text *);
 void race_print_units(const race_results *, race_language);
 void race_print_lengths(const race_results *, race_language);
 /* The three sentences to remember, a line each, with this machine's numbers. */

@@ -35,14 +35,21 @@ static double noise_of(const race_pair *pair) {
     return fmax(pair->attention.point.noise, pair->recurrence.point.noise);
 }
 
-static void print_pair(const char *label, const race_pair *pair, race_language language) {
+void race_outcome(const race_pair *pair, race_language language, clattn__text *text) {
     static const char *const noisy[] = {"（噪声 %.0f %%）", " (noise %.0f %%)"};
     const double ratio = pair->recurrence.point.ms / pair->attention.point.ms;
-    printf("%s %11.3g %11.3g   %s", label, pair->attention.point.ms, pair->recurrence.point.ms, winner_text(pair, language));
+    clattn__text_add(text, "%s", winner_text(pair, language));
     if (bench_faster(&pair->attention.point, &pair->recurrence.point) != BENCH_WINNER_UNCLEAR)
-        printf(" %.1fx", ratio > 1 ? ratio : 1 / ratio);
-    if (noise_of(pair) > BENCH_NOISY_ABOVE) printf(noisy[language], 100 * noise_of(pair));
-    printf("\n");
+        clattn__text_add(text, " %.1fx", ratio > 1 ? ratio : 1 / ratio);
+    if (noise_of(pair) > BENCH_NOISY_ABOVE) clattn__text_add(text, noisy[language], 100 * noise_of(pair));
+}
+
+static void print_pair(const char *label, const race_pair *pair, race_language language) {
+    clattn__text outcome = {0};
+    race_outcome(pair, language, &outcome);
+    printf("%s %11.3g %11.3g   %s\n", label, pair->attention.point.ms, pair->recurrence.point.ms,
+           outcome.data != NULL ? outcome.data : "");
+    clattn__text_free(&outcome);
 }
 
 void race_print_units(const race_results *results, race_language language) {
@@ -58,15 +65,21 @@ void race_print_units(const race_results *results, race_language language) {
     }
 }
 
-/* Why a side is faster: how much more there is to do, and how fast it is done. */
-static void print_why(const race_pair *pair, race_language language) {
+void race_why(const race_pair *pair, race_language language, clattn__text *text) {
     static const char *const formats[] = {
-        "  %" PRId64 " 个词：注意力的算术是循环的 %.3g 倍，速率是它的 %.3g 倍，所以时间是它的 %.3g 倍\n",
-        "  at %" PRId64 " words attention does %.3gx the recurrence's arithmetic at %.3gx its rate: "
-        "%.3gx the time\n"};
+        "%" PRId64 " 个词：注意力的算术是循环的 %.3g 倍，速率是它的 %.3g 倍，所以时间是它的 %.3g 倍",
+        "at %" PRId64 " words attention does %.3gx the recurrence's arithmetic at %.3gx its rate: "
+        "%.3gx the time"};
     const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
     const double work = a->flops / r->flops, time = a->ms / r->ms;
-    printf(formats[language], pair->length, work, work / time, time);
+    clattn__text_add(text, formats[language], pair->length, work, work / time, time);
+}
+
+static void print_why(const race_pair *pair, race_language language) {
+    clattn__text why = {0};
+    race_why(pair, language, &why);
+    printf("  %s\n", why.data != NULL ? why.data : "");
+    clattn__text_free(&why);
 }
 
 void race_print_lengths(const race_results *results, race_language language) {
@@ -117,12 +130,17 @@ static double gain_of(const race_results *results, bool is_recurrence) {
                          : one->attention.point.ms / all->attention.point.ms;
 }
 
+/* A gain with two decimals, or where they would be 0, two digits. */
+static const char *gain_text(double gain, char text[static 16]) {
+    snprintf(text, 16, gain < 0.01 ? "%.2g" : "%.2f", gain);
+    return text;
+}
+
 static void add_units(const race_results *results, race_language language, clattn__text *text) {
     static const char *const single[] = {"这台设备只有一个计算单元，所以更多单元能带来什么，这里没有量到。",
                                          "This device has one unit, so what more of them would give was not measured."};
-    static const char *const formats[] = {
-        "计算单元从 1 个增加到 %d 个，注意力变为 %.2f 倍快，循环变为 %.2f 倍快：%s",
-        "On %d units instead of one, attention ran %.2fx as fast and the recurrence %.2fx: %s"};
+    static const char *const formats[] = {"计算单元从 1 个增加到 %d 个，注意力变为 %s 倍快，循环变为 %s 倍快：%s",
+                                          "On %d units instead of one, attention ran %sx as fast and the recurrence %sx: %s"};
     static const char *const why[][2] = {
         {"词与词之间互不等待的工作可以分给更多单元，一条链不能。",
          "work that does not wait can be shared out, a chain cannot."},
@@ -137,8 +155,9 @@ static void add_units(const race_results *results, race_language language, clatt
         return;
     }
     const int reason = noise > TOO_NOISY ? 3 : attention > 1.15 * recurrence ? 0 : recurrence > 1.15 * attention ? 2 : 1;
-    clattn__text_add(text, formats[language], results->units[results->unit_count - 1].units, attention, recurrence,
-                     why[reason][language]);
+    char gains[2][16];
+    clattn__text_add(text, formats[language], results->units[results->unit_count - 1].units, gain_text(attention, gains[0]),
+                     gain_text(recurrence, gains[1]), why[reason][language]);
 }
 
 /* Two digits: a crossing is not known better. */
@@ -147,7 +166,7 @@ static long long rounded(double length) {
     return (long long)(round(length / unit) * unit);
 }
 
-static void add_turn(const race_results *results, race_contrast which, race_language language, clattn__text *text) {
+void race_turn(const race_results *results, race_contrast which, race_language language, clattn__text *text) {
     static const char *const crossed[] = {"在 %lld 个词附近反转", "turns near %lld words"};
     static const char *const not_crossed[] = {"直到 %lld 个词都是%s", "does not turn up to %lld words (%s)"};
     const bench_contrast contrast = race_contrast_of(results, which, language);
@@ -168,9 +187,9 @@ static void add_lengths(const race_results *results, race_language language, cla
                                          "; layer against layer, where both sides project as well, it "};
     static const char *const end[] = {"。", "."};
     clattn__text_add(text, "%s", begin[language]);
-    add_turn(results, RACE_CORE, language, text);
+    race_turn(results, RACE_CORE, language, text);
     clattn__text_add(text, "%s", middle[language]);
-    add_turn(results, RACE_LAYER, language, text);
+    race_turn(results, RACE_LAYER, language, text);
     clattn__text_add(text, "%s", end[language]);
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
 
-const kinds = { matrix: MatrixFigure, plot: PlotFigure, space: SpaceFigure, graph: GraphFigure };
+const kinds = { matrix: MatrixFigure, plot: PlotFigure, space: SpaceFigure, graph: GraphFigure, lanes: LanesFigure };
 
 // ---- blocks ---------------------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ class Page {
             const caption = this.captions.some(c => c.step === step);
             frames.push({ step, own: new Map(moving ? [[moving.id, 0]] : []), pause: caption || step === 0 ? 3200 : pause });
             for (let own = 1; moving && own <= this.figures.get(moving.id).steps; own++)
-                frames.push({ step, own: new Map([[moving.id, own]]), pause: 1100 });
+                frames.push({ step, own: new Map([[moving.id, own]]), pause: this.figures.get(moving.id).pause ?? 1100 });
         }
         return frames;
     }

@@ -13,6 +13,7 @@
     X(plot_js)                                                                                                                 \
     X(space_js)                                                                                                                \
     X(graph_js)                                                                                                                \
+    X(lanes_js)                                                                                                                \
     X(player_js)                                                                                                               \
     X(head_js)                                                                                                                 \
     X(whatif_js)                                                                                                               \

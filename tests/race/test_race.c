@@ -74,6 +74,8 @@ START_TEST(the_sentences_follow_the_figures) {
     expect_sentence(&noisy, RACE_EN, 1, "too noisy to say why");
     noisy.units[1].attention.point.noise = 0.5;
     expect_sentence(&noisy, RACE_EN, 0, "(Noise 50 %: the machine had other work.)");
+    race_results slow = results_of(0.01, 3.8, 0.0034, 4);
+    expect_sentence(&slow, RACE_EN, 1, "attention ran 3.80x as fast and the recurrence 0.0034x");
     race_results single = results_of(0.01, 1, 1, 4);
     single.unit_count = 1;
     expect_sentence(&single, RACE_EN, 1, "This device has one unit");

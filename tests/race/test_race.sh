@@ -19,6 +19,34 @@ failed() {
 }
 says() { grep -qF -- "$1" out || failed "\"$1\" is not in: $(cat out err)"; }
 
+# refuses SENTENCE OPTION...
+refuses() {
+    local sentence=$1 code=0
+    shift
+    "$program" race "$@" >out 2>err || code=$?
+    [ $code -eq 2 ] || failed "$*: exit code $code"
+    grep -qF -- "$sentence" err || failed "$*: \"$sentence\" is not in: $(cat err)"
+}
+
+# race.html holds the figures and sentences of race.json, and asks for nothing else.
+check_page() {
+    local figure figures=0
+    while read -r figure; do
+        figures=$((figures + 1))
+        grep -qF "$(LC_ALL=C printf '%.7g' "$figure")" race.html || failed "$figure is not on the page"
+    done < <(sed -n 's/.*"\(ms\|dependent_steps\)":[[:space:]]*\([0-9.e+-]*\).*/\2/p' race.json)
+    [ "$figures" -ge 12 ] || failed "only $figures figures are in race.json"
+    sed -n 's/.*"sentences":[[:space:]]*\["\(.*\)"\].*/\1/p' race.json | sed 's/", "/\n/g' >sentences
+    [ "$(grep -c . sentences)" -eq 3 ] || failed "the sentences of race.json are: $(cat sentences)"
+    while IFS= read -r sentence; do
+        grep -qF -- "$sentence" race.html || failed "\"$sentence\" is not on the page"
+    done <sentences
+    grep -q '"kind":"lanes"' race.html || failed 'there are no lanes on the page'
+    grep -q "default-src 'none'" race.html || failed 'the page may load something'
+    if grep -qE '(src|href)="?https?:|url\(["]?https?:|@import' race.html; then failed 'the page loads something'; fi
+    [ "$(wc -c <race.html)" -le 500000 ] || failed "the page has $(wc -c <race.html) bytes"
+}
+
 "$program" race --device native --len 16 --seconds 1 --lang en >out 2>err || failed "exit code $?: $(cat err)"
 says '16 words, '
 says 'recurrence [##########################] 16/16 words, 18/18 steps'
@@ -40,13 +68,20 @@ else
         grep -q "$key" race.json || failed "$key is not in race.json"
     done
     [ "$(grep -c '循环要走' race.json)" -eq 1 ] || failed 'the sentences are not in race.json'
-    if ! grep -q '循环要走 18 步' race.html || grep -qE '(src|href)="?https?:' race.html; then failed 'race.html'; fi
-    [ "$(wc -c <race.html)" -le 512000 ] || failed "race.html has $(wc -c <race.html) bytes"
-    code=0
-    "$program" race --len 16 --json both --html both >out 2>err || code=$?
-    [ $code -eq 2 ] || failed 'two outputs in one file are taken'
+    says 'race.html'
+    check_page
     "$program" race --device native --len 16 --seconds 1 --json - >out 2>err || failed "exit code $?: $(cat err)"
     [ "$(head -c 1 out)" = '{' ] || failed "more than JSON on standard output: $(head -n 3 out)"
+
+    "$program" race --device native --len 16 --seconds 1 --lang en --json race.json --html race.html >out 2>err ||
+        failed "exit code $?: $(cat err)"
+    check_page
+    grep -q '<html lang="en">' race.html || failed 'the page is not in English'
+    "$program" race --device native --len 16 --seconds 1 --html - >out 2>err || failed "exit code $?: $(cat err)"
+    [ "$(head -n 1 out)" = '<!doctype html>' ] || failed "more than a page on standard output: $(head -n 3 out)"
+    refuses 'name the same file' --html one --json ./one
+    refuses 'cannot write no/race.html' --device native --len 2 --seconds 1 --html no/race.html
+    [ ! -e one ] || failed 'a file is left of a race that was refused'
 fi
 
 code=0

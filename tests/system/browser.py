@@ -1,4 +1,4 @@
-"""The pages of the course in headless Chromium: what they say, what they ask for, how they answer to keys.
+"""The pages of the course and of the race in headless Chromium: what they say, what they ask for, how they answer to keys.
 
     browser.py PROGRAM FIGURES FOLDER
 
@@ -63,13 +63,13 @@ def check(holds, *what):
 
 
 def run(program, *arguments):
-    done = subprocess.run([program, "lesson", *arguments], capture_output=True, text=True, env={**os.environ, "CLATTN_DEVICE": "native"})
-    check(done.returncode == 0, "lesson", *arguments, ":", done.stderr)
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, env={**os.environ, "CLATTN_DEVICE": "native"})
+    check(done.returncode == 0, *arguments, ":", done.stderr)
     return done.stdout
 
 
 def lesson_names(program):
-    return re.findall(r"^  (\S+) +\d+ min", run(program, "--lang", "en"), re.MULTILINE)
+    return re.findall(r"^  (\S+) +\d+ min", run(program, "lesson", "--lang", "en"), re.MULTILINE)
 
 
 # ---- the browser -----------------------------------------------------------------------------------------------------
@@ -321,6 +321,21 @@ def check_sliders(browser, path):
     check(browser.script(last) == before, "sliders: Reset leaves", browser.script(last), "instead of", before)
 
 
+def check_lanes(browser, path):
+    """Attention's words arrive together, the recurrence's one after another; both counters end full."""
+    browser.open(path, 1280, CALM)
+    counters = "return Array.from(document.querySelectorAll('.lane .tally')).map(t => parseInt(t.textContent))"
+    browser.press(Keys.HOME)
+    seen = [browser.script(counters)]
+    for _ in range(60):
+        browser.press(Keys.ARROW_RIGHT)
+        seen.append(browser.script(counters))
+    recurrence, attention = zip(*seen)
+    check(seen[0] == [0, 0] and seen[-1] == [64, 64], "lanes: they begin at", seen[0], "and end at", seen[-1])
+    check(set(attention) == {0, 64}, "lanes: attention's words are", attention)
+    check(list(recurrence) == sorted(recurrence) and len(set(recurrence)) > 2, "lanes: the recurrence's words are", recurrence)
+
+
 def check_printing(browser, path):
     browser.open(path, 1280)
     browser.command("Emulation.setEmulatedMedia", media="print")
@@ -341,7 +356,7 @@ def check_own_words(browser, program, folder):
     browser.open(plain, 1280)
     scripts = browser.script("return document.scripts.length")
     attack = """</script><script>document.title="gone"</script> <!-- <b>&amp; "x" 'y' \\u003c]]> <img/src=x:/ onerror=alert(1)>"""
-    run(program, "word-vectors", "--lang", "en", "--text", attack, "--html", str(path))
+    run(program, "lesson", "word-vectors", "--lang", "en", "--text", attack, "--html", str(path))
     browser.open(path, 1280)
     browser.press(Keys.END)
     check(browser.script("return document.scripts.length") == scripts, "own words: there are more scripts")
@@ -353,7 +368,7 @@ def check_own_words(browser, program, folder):
     for complaint in browser.complaints():
         check(False, "own words:", complaint)
 
-    run(program, "word-vectors", "--lang", "en", "--text", " ".join(f"w{n}" for n in range(200)), "--html", str(path))
+    run(program, "lesson", "word-vectors", "--lang", "en", "--text", " ".join(f"w{n}" for n in range(200)), "--html", str(path))
     check(path.stat().st_size <= MAX_BYTES, "200 words:", path.stat().st_size, "bytes")
     for width in WIDTHS:
         browser.open(path, width)
@@ -369,12 +384,13 @@ def main(program, figures, folder):
     names = lesson_names(program)
     for language in ("zh", "en"):
         begun = time.monotonic()
-        run(program, "all", "--lang", language, "--html", str(folder / language))
+        run(program, "lesson", "all", "--lang", language, "--html", str(folder / language))
         check(time.monotonic() - begun <= MAX_SECONDS, "the course took", time.monotonic() - begun, "s")
+        run(program, "race", "--len", "64", "--seconds", "2", "--lang", language, "--html", str(folder / language / "race.html"))
     browser = Browser()
     try:
         for language in ("zh", "en"):
-            for name in ["index", *names]:
+            for name in ["index", *names, "race"]:
                 for width in WIDTHS:
                     check_page(browser, folder / language / f"{name}.html", width, figures)
         check_course(browser, folder / "en", names)
@@ -383,11 +399,12 @@ def main(program, figures, folder):
         check_focus(browser, folder / "zh" / "word-vectors.html")
         check_turning(browser, folder / "zh" / "word-vectors.html")
         check_sliders(browser, folder / "zh" / "projection.html")
+        check_lanes(browser, folder / "en" / "race.html")
         check_printing(browser, folder / "en" / "projection.html")
         check_own_words(browser, program, folder)
     finally:
         browser.driver.quit()
-    print(f"{2 * (len(names) + 1)} pages at {len(WIDTHS)} widths: {len(failures)} failures")
+    print(f"{2 * (len(names) + 2)} pages at {len(WIDTHS)} widths: {len(failures)} failures")
     return 1 if failures or not names else 0
 
 
