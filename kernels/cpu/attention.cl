@@ -145,6 +145,7 @@ INLINE key_tile keys_load(const memory *mem, __global const stored *k, const att
     return tile;
 }
 
+#if VALUES_PACKED
 /* Where element d of a packed value lies, from its element 0. */
 INLINE int in_panels(int d) {
     return d / ROWS * PANEL + d % ROWS;
@@ -157,7 +158,6 @@ INLINE int in_panels(int d) {
 #define BESIDE WIDTH
 #endif
 
-#if VALUES_PACKED
 /* Beyond value_dim the last panel repeats the last element. */
 INLINE value_tile values_load(const memory *mem, __global const stored *v, const attention_params *p, key_range keys) {
     const value_tile tile = {mem->values, ROWS, 1, PANEL};
