@@ -85,6 +85,9 @@ int64_t attention_count(const attention_problem *p, clattn_tensor_id id);
 enum { WANT_LSE = 1, WANT_SCORES = 2, WANT_WEIGHTS = 4, WANT_MATRICES = WANT_SCORES | WANT_WEIGHTS };
 
 /* The problem's descriptor in a layout, with the optional outputs that are wanted. */
+/* Whether an option changes scores, as softcap, masks, biases and ALiBi do. */
+bool attention_is_modified(const attention_case *c);
+
 clattn_attention_desc attention_desc(const attention_problem *p, layout l, int want);
 
 /* Packed results; NULL where not asked for. */
