@@ -65,7 +65,7 @@ void lesson_head_dim(lesson *lesson) {
             doc_text(doc, "在这台设备上最快的是 %s，%.1f GFLOP/s；最慢的是 %s，%.1f GFLOP/s。",
                      "On this device %s is fastest, at %.1f GFLOP/s, and %s slowest, at %.1f.", run.names[best], run.rate[best],
                      run.names[worst], run.rate[worst]));
-    doc_step(doc, "句长 %lld，融合法，墙上时钟，取最快的一次。",
+    doc_step(doc, "句长 %lld，融合法，实际耗时，取最快的一次。",
              "Length %lld, fused, by the wall clock, the fastest of several runs.", (long long)length);
     plot_bars(lesson, "rate", doc_text(doc, "每秒做多少运算", "Operations a second"), "GFLOP/s", DOC_ROLE_WEIGHTS, &run,
               run.rate, 1);

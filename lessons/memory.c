@@ -53,7 +53,7 @@ static void plot_memory(lesson *lesson, const memory_run *run) {
     doc_add_series(doc, plot, doc_text(doc, "融合法要的工作区（计划所说）", "workspace of fused (as its plan says)"),
                    DOC_ROLE_V, run->count, run->lengths, run->fused);
     doc_summary(doc, "句长 %g：权重 %.0f KiB，Q、K、V 一共 %.0f KiB；分步法另要 %.0f KiB，融合法 %.0f KiB。",
-                "At length %g: weights %.0f KiB, Q, K and V %.0f KiB together; staged wants %.0f KiB besides, fused %.0f KiB.",
+                "At length %g: weights %.0f KiB, Q, K and V %.0f KiB together; of workspace, staged wants %.0f KiB, fused %.0f KiB.",
                 run->lengths[last], run->weights[last], run->inputs[last], run->staged[last], run->fused[last]);
 }
 

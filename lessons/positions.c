@@ -26,7 +26,7 @@ static mat encode(lesson *lesson, int64_t length, int64_t dim) {
 static void show_encoding(lesson *lesson, int64_t length, int64_t dim) {
     doc *doc = &lesson->doc;
     const mat encoding = encode(lesson, length, dim), small = encode(lesson, FIGURE_LENGTH, FIGURE_WIDTH);
-    doc_step(doc, "每个位置一行，每一列一个波长：左边快，右边慢。",
+    doc_step(doc, "每个位置一行，每一对列一个波长：左边快，右边慢。",
              "A row for each position, a wavelength for each pair of columns: fast on the left, slow on the right.");
     doc_matrix *map = lesson_show(lesson, "encoding",
                                   doc_text(doc, "位置编码，%lld 个位置，宽 %lld", "The encoding of %lld positions, %lld wide",

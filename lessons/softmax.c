@@ -84,7 +84,7 @@ static void show_tiles(lesson *lesson, const running *state, mat scores, double 
         for (int c = 0; c < COLUMNS; c++) accounts.at[t * COLUMNS + c] = (float)row[c];
         rows[t] = doc_text(doc, "第 %d 块", "tile %d", t + 1);
         captions[t] = doc_text(doc, "来了 %g 和 %g：最大值是 %g，旧账乘 %.4f，再加上新的。",
-                               "%g and %g arrive: the maximum is %g, the old accounts times %.4f, then the new ones.",
+                               "%g and %g arrive: the maximum is %g, the old sums times %.4f, then the new ones.",
                                scores.at[t * TILE], scores.at[t * TILE + 1], state[t].max, kept);
     }
     doc_matrix *shown = lesson_show(
@@ -117,7 +117,7 @@ static void show_online(lesson *lesson) {
     }
     const double whole = attend_to_scores(lesson, scores, v).out.at[0];
     doc_step(doc, "在线 softmax：键一块一块到来。遇到更大的最大值，就把旧账乘上 exp(旧 m - 新 m)。",
-             "Online softmax: keys arrive in tiles. When a larger maximum turns up, the old accounts are multiplied by "
+             "Online softmax: keys arrive in tiles. When a larger maximum turns up, the old sums are multiplied by "
              "exp(old m - new m).");
     doc_formula(doc, "l ← l·exp(m - m') + Σ exp(s - m')        m' = max(m, s)");
     show_tiles(lesson, state, scores, whole);
@@ -139,6 +139,6 @@ void lesson_softmax(lesson *lesson) {
     show_online(lesson);
     doc_correct(doc, doc_text(doc, "减最大值是近似。", "Subtracting the maximum is an approximation."),
                 doc_text(doc, "分子分母同乘 exp(-max)，一点没变。变的是中间的数装不装得下。",
-                         "It multiplies both sides of the fraction by exp(-max) and changes nothing, except whether the "
+                         "It multiplies numerator and denominator by exp(-max) and changes nothing, except whether the "
                          "numbers in between fit."));
 }
