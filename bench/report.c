@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/html.h"
 #include "clock.h"
 #include "files.h"
 #include "pin.h"
@@ -30,33 +31,12 @@ static nonce make_nonce(void) {
     return result;
 }
 
-static void print_escaped(FILE *file, const char *text) {
-    for (; text && *text; text++) {
-        switch (*text) {
-        case '<':
-            fputs("&lt;", file);
-            break;
-        case '>':
-            fputs("&gt;", file);
-            break;
-        case '&':
-            fputs("&amp;", file);
-            break;
-        case '"':
-            fputs("&quot;", file);
-            break;
-        default:
-            fputc(*text, file);
-        }
-    }
-}
-
 /* One element a line of text. */
 static void print_lines(FILE *file, const char *element, const char *text) {
     while (text && *text) {
         size_t length = strcspn(text, "\n");
         fprintf(file, "<%s>", element);
-        for (size_t i = 0; i < length; i++) print_escaped(file, (char[]){text[i], 0});
+        for (size_t i = 0; i < length; i++) html_escape(file, (char[]){text[i], 0});
         fprintf(file, "</%s>\n", element);
         text += length + (text[length] == '\n');
     }
@@ -64,10 +44,10 @@ static void print_lines(FILE *file, const char *element, const char *text) {
 
 static void print_device(FILE *file, const bench_session *session) {
     const bench_device *device = &session->devices[0];
-    print_escaped(file, device->info.name);
+    html_escape(file, device->info.name);
     fprintf(file, " (%s), %d of %d %ss, %s, ", device->info.id, device->units, device->all_units, device->unit_name,
             bench_pin_explain());
-    print_escaped(file, session->os);
+    html_escape(file, session->os);
     fprintf(file, ", seed %" PRIu64 ", clattn %s", session->seed, clattn_version());
 }
 
@@ -84,30 +64,27 @@ static void print_data(FILE *file, const bench_records *records) {
     free(text);
 }
 
-static void print_part(FILE *file, const bench_session *session, const char *name, size_t length, const char *nonce_text) {
+typedef struct report {
+    const bench_session *session;
+    nonce nonce;
+} report;
+
+static void print_part(FILE *file, const char *name, size_t length, const void *user) {
+    const report *report = user;
+    const bench_session *session = report->session;
     const struct {
         const char *name, *text;
     } files[] = {{"CSS", bench_file_report_css}, {"D3", d3_file_d3_min_js}, {"SCRIPT", bench_file_report_js}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (strlen(files[i].name) == length && strncmp(files[i].name, name, length) == 0) fputs(files[i].text, file);
-    if (length == 5 && strncmp(name, "NONCE", 5) == 0) fputs(nonce_text, file);
+    if (length == 5 && strncmp(name, "NONCE", 5) == 0) fputs(report->nonce.text, file);
     if (length == 6 && strncmp(name, "DEVICE", 6) == 0) print_device(file, session);
     if (length == 7 && strncmp(name, "VERDICT", 7) == 0) print_lines(file, "p", session->verdict.data);
     if (length == 7 && strncmp(name, "REMARKS", 7) == 0) print_lines(file, "li", session->remarks.data);
-    if (length == 8 && strncmp(name, "FORMULAS", 8) == 0) print_escaped(file, bench_formulas);
+    if (length == 8 && strncmp(name, "FORMULAS", 8) == 0) html_escape(file, bench_formulas);
     if (length == 4 && strncmp(name, "DATA", 4) == 0) print_data(file, &session->records);
 }
 
-/* The page is report.html with its {{PARTS}} filled in. */
 void bench_print_report(FILE *file, const bench_session *session) {
-    const nonce nonce = make_nonce();
-    const char *rest = bench_file_report_html, *open;
-    while ((open = strstr(rest, "{{")) != NULL) {
-        const char *close = strstr(open, "}}");
-        if (!close) break;
-        fwrite(rest, 1, (size_t)(open - rest), file);
-        print_part(file, session, open + 2, (size_t)(close - open - 2), nonce.text);
-        rest = close + 2;
-    }
-    fputs(rest, file);
+    html_fill(file, bench_file_report_html, print_part, &(report){session, make_nonce()});
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/html.h"
 #include "page_average.h"
 #include "page_files.h"
 #include "third_party/d3.h"
@@ -122,26 +123,8 @@ typedef struct page {
     const char *data;
 } page;
 
-static void print_escaped(FILE *file, const char *text) {
-    for (; *text != '\0'; text++) {
-        switch (*text) {
-        case '<':
-            fputs("&lt;", file);
-            break;
-        case '>':
-            fputs("&gt;", file);
-            break;
-        case '&':
-            fputs("&amp;", file);
-            break;
-        default:
-            fputc(*text, file);
-        }
-    }
-}
-
 static void print_title(const page *page) {
-    print_escaped(page->file, page->title);
+    html_escape(page->file, page->title);
 }
 
 static void print_language(const page *page) {
@@ -183,7 +166,8 @@ static void print_data(const page *page) {
     }
 }
 
-static void print_part(const page *page, const char *name, size_t length) {
+static void print_part(FILE *file, const char *name, size_t length, const void *user) {
+    const page *page = user;
     static const struct {
         const char *name;
         void (*print)(const struct page *);
@@ -196,21 +180,14 @@ static void print_part(const page *page, const char *name, size_t length) {
         {"DATA", print_data},
         {"SCRIPT_HASHES", print_script_hashes},
     };
+    (void)file;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (strlen(parts[i].name) == length && strncmp(parts[i].name, name, length) == 0) parts[i].print(page);
 }
 
-/* page.html with its {{PARTS}} filled in. */
 static bool print_page(FILE *file, const char *title, doc_language language, char *data) {
-    const page page = {file, title, language, data};
     if (data == NULL) return false;
-    const char *rest = page_file_page_html, *open, *close;
-    while ((open = strstr(rest, "{{")) != NULL && (close = strstr(open, "}}")) != NULL) {
-        fwrite(rest, 1, (size_t)(open - rest), file);
-        print_part(&page, open + 2, (size_t)(close - open - 2));
-        rest = close + 2;
-    }
-    fputs(rest, file);
+    html_fill(file, page_file_page_html, print_part, &(page){file, title, language, data});
     cJSON_free(data);
     return true;
 }
