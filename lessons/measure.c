@@ -4,18 +4,12 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/clock.h"
 #include "compute.h"
 
 enum { BUDGET_MS = 60, LEAST_RUNS = 15, PATIENCE_MS = 500 /* for so many runs */, WORTH_MS = 300 };
 static const double TELLING_MS = 0.5; /* below, a run says more of its overhead than of its work */
-
-static double now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
 
 /* Leave no plan behind when the lesson ends. */
 static void require(lesson *lesson, clattn_plan *plan, clattn_status status) {
@@ -38,12 +32,13 @@ static measured describe(const clattn_plan *plan) {
 static measured run_plan(lesson *lesson, clattn_plan *plan, const clattn_arg *args, size_t count) {
     measured result = describe(plan);
     require(lesson, plan, clattn_plan_run(plan, args, count));
-    const double start = now_ms();
+    const double start = bench_now_ms();
     result.milliseconds = INFINITY;
-    for (double spent = 0; spent < BUDGET_MS || (result.runs < LEAST_RUNS && spent < PATIENCE_MS); spent = now_ms() - start) {
-        const double before = now_ms();
+    for (double spent = 0; spent < BUDGET_MS || (result.runs < LEAST_RUNS && spent < PATIENCE_MS);
+         spent = bench_now_ms() - start) {
+        const double before = bench_now_ms();
         require(lesson, plan, clattn_plan_run(plan, args, count));
-        result.milliseconds = fmin(result.milliseconds, now_ms() - before);
+        result.milliseconds = fmin(result.milliseconds, bench_now_ms() - before);
         result.runs++;
     }
     clattn_plan_destroy(plan);
