@@ -84,7 +84,7 @@ int clattn_bench_main(int argc, char **argv) {
     bench_args args;
     int code = CLI_SUCCESS;
     if (argc > 1 && strcmp(argv[1], "compare") == 0) return bench_compare_main(argc - 1, argv + 1);
-    bench_pin(argc, argv, bench_openblas_recognize);
     if (!bench_args_read(&args, argc, argv, &code)) return code;
+    bench_pin(argc, argv, args.peers ? bench_openblas_recognize : NULL);
     return run(&args);
 }

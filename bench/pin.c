@@ -38,7 +38,7 @@ void bench_pin(int argc, char **argv, void (*prepare)(void)) {
     if (getenv(MARK) || !get_mask(&allowed)) return;
     char **again = calloc((size_t)argc + 2, sizeof *again);
     if (!again) return;
-    prepare();
+    if (prepare) prepare();
     again[0] = (char *)"clattn";
     memcpy(again + 1, argv, (size_t)argc * sizeof *argv);
     mask_to_text(&allowed, text);

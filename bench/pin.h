@@ -8,8 +8,8 @@
 #ifndef CLATTN_BENCH_PIN_H
 #define CLATTN_BENCH_PIN_H
 
-/* Returns when the environment is right (or nothing can be done about it); otherwise the program starts anew, and `prepare` may
- * set more of its environment before. */
+/* Returns when the environment is right (or nothing can be done about it); otherwise the program starts anew, and `prepare`, if
+ * there is one, sets more of its environment before. */
 void bench_pin(int argc, char **argv, void (*prepare)(void));
 
 /* In words, for the report. */

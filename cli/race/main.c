@@ -189,14 +189,12 @@ static int run(bench_session *session, const race_options *options, bench_error 
     return exit_code;
 }
 
-static void nothing_more(void) {}
-
 int race_main(int argc, char **argv) {
     race_options options = {0};
     bench_session session;
     bench_error error = {""};
     int exit_code = CLI_SUCCESS;
-    bench_pin(argc, argv, nothing_more);
+    bench_pin(argc, argv, NULL);
     if (cli_parse(&command, argc, argv, &options, &exit_code) < 0) return exit_code;
     if ((options.json != NULL || options.html != NULL) && json_missing() != NULL)
         return cli_fail(command.name, CLI_USAGE, "--%s: %s", options.json != NULL ? "json" : "html", json_missing());
