@@ -338,11 +338,9 @@ APART void value_row_masked(const block *blk, const memory *mem, VALUE_SPACE con
     }
 }
 
-INLINE void value_rows(int rows, const block *blk, const memory *mem, VALUE_SPACE const real *values, const value_tile *tile,
-                       real *ot) {
+INLINE void value_rows(int rows, const i64 row[ROWS], const block *blk, const memory *mem, VALUE_SPACE const real *values,
+                       const value_tile *tile, real *ot) {
     vec acc[ROWS][VECTORS];
-    i64 row[ROWS];
-    rows_at(row, VALUES_PACKED ? ROWS : rows, tile->step);
     FOR_BLOCK(r, v) acc[r][v] = blk->rescale[v] * vec_load(ot + ROW_AT(r, rows) * LANES + v * WIDTH);
     multiply_values(acc, row, values, tile->l, mem->s, LANES, blk->keys);
     if (blk->partial) {
@@ -359,8 +357,12 @@ INLINE void value_rows(int rows, const block *blk, const memory *mem, VALUE_SPAC
 INLINE void block_values(const block *blk, const memory *mem, const value_tile *tile, i64 at, const attention_params *p,
                          real *ot) {
     VALUE_SPACE const real *values = tile->at + at * tile->l;
-    for (int d = 0; d < p->value_dim; d += ROWS, values += tile->panel)
-        value_rows(p->value_dim - d, blk, mem, values, tile, ot + d * LANES);
+    i64 row[ROWS];
+    rows_at(row, ROWS, tile->step);
+    for (int d = 0; d < p->value_dim; d += ROWS, values += tile->panel) {
+        if (!VALUES_PACKED && p->value_dim - d < ROWS) rows_at(row, p->value_dim - d, tile->step);
+        value_rows(p->value_dim - d, row, blk, mem, values, tile, ot + d * LANES);
+    }
 }
 
 /* The factor that makes a row of sums one of averages, and the log-sum-exp. A sum of 0 is that of a row without a finite
