@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include <float.h>
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -410,10 +411,12 @@ static size_t device_count;
 static bool is_wanted(const char *name) {
     const char *wanted = getenv("CLATTN_TEST_DEVICES");
     if (!wanted || !*wanted) return true;
-    for (const char *item = wanted; item; item = strchr(item, ',') ? strchr(item, ',') + 1 : NULL) {
-        size_t length = strcspn(item, ",");
-        if (length && strncmp(name, item, length) == 0) return true;
-    }
+    char patterns[256];
+    ck_assert_msg(strlen(wanted) < sizeof patterns, "CLATTN_TEST_DEVICES is longer than %zu characters", sizeof patterns - 1);
+    strcpy(patterns, wanted);
+    char *rest;
+    for (const char *p = strtok_r(patterns, ",", &rest); p; p = strtok_r(NULL, ",", &rest))
+        if (fnmatch(p, name, 0) == 0) return true;
     return false;
 }
 
