@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "clock.h"
 #include "group.h"
 #include "jobs.h"
 
@@ -47,23 +48,13 @@ static void add_device(bench_group *group, bench_device *device, bench_problem *
     if (args->peers && has_peers(&problem->shape)) add_peers(group, device, problem, fused ? fused : staged);
 }
 
-/* The units asked for; one and all by default. */
-static size_t list_units(const bench_session *session, int units[BENCH_MAX_UNITS]) {
-    const cli_integers *asked = &session->args.threads;
-    size_t count = 0;
-    for (; count < asked->count && count < BENCH_MAX_UNITS; count++) units[count] = (int)asked->values[count];
-    if (count > 0) return count;
-    units[0] = 1;
-    units[1] = session->devices[0].all_units;
-    return units[1] > 1 ? 2 : 1;
-}
-
 /* The shape asked for, and beside it what it is to be held against, so that their ratio is of one run: without its window, in f32;
  * a full one's causal sister. Returns how many. */
 enum { MAX_SHAPES = 3 };
 static size_t list_shapes(const bench_session *session, int64_t length, bench_shape shapes[MAX_SHAPES]) {
     size_t count = 1;
     const bench_shape asked = shapes[0] = bench_session_shape(session, BENCH_OP_ATTENTION, length);
+    if (session->args.alone) return 1;
     if (asked.has_window) {
         shapes[count] = asked;
         shapes[count].window_left = shapes[count].window_right = 0;
@@ -86,7 +77,7 @@ static bool measure_length(bench_session *session, int64_t length, bench_error *
     const size_t shape_count = list_shapes(session, length, shapes);
     size_t first;
     int units[BENCH_MAX_UNITS];
-    size_t unit_count = list_units(session, units);
+    size_t unit_count = bench_session_asked_units(session, units);
     bench_problem problems[MAX_SHAPES] = {{{0}}};
     bench_group group = {.session = session};
     bool right = true;
@@ -109,7 +100,14 @@ bool bench_job_attention(bench_session *session, bench_error *error) {
     static const int64_t defaults[] = {512, 2048, 4096};
     int64_t lengths[BENCH_MAX_LENGTHS];
     size_t count = bench_session_lengths(session, defaults, session->args.quick ? 2 : 3, lengths);
-    for (size_t i = 0; i < count; i++)
+    double expected_s = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && !bench_session_has_time(session, lengths[i], expected_s, 0)) break;
+        const double start = bench_now_ms();
+        const size_t first = session->records.count;
         if (!measure_length(session, lengths[i], error)) return false;
+        const double growth = i + 1 < count ? (double)lengths[i + 1] / (double)lengths[i] : 1;
+        expected_s = bench_session_expect(session, first, (bench_now_ms() - start) * 1e-3, growth);
+    }
     return true;
 }
