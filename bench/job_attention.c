@@ -90,7 +90,7 @@ static bool measure_length(bench_session *session, int64_t length, bench_error *
         }
     }
     bench_session_progress(session, "attention at length %lld: sampling", (long long)length);
-    right = right && bench_group_measure(&group, length <= 1024, &first, error);
+    right = right && bench_group_measure(&group, length <= 1024 && !session->args.quick, &first, error);
     bench_group_free(&group);
     for (size_t i = 0; i < shape_count; i++) bench_problem_free(&problems[i]);
     return right;

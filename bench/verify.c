@@ -9,6 +9,7 @@
 
 #include "../host/internal.h"
 #include "random.h"
+#include "threads.h"
 
 enum { RANDOM_ROWS = 64, EDGE_ROWS = 8, MAX_BLOCKS = RANDOM_ROWS + EDGE_ROWS };
 /* With more keys than this fewer random rows are drawn, so that the reference does no more work, but never fewer than those. */
@@ -239,6 +240,37 @@ static bool compute_gathered(bench_oracle *oracle, const bench_problem *problem,
     return right;
 }
 
+/* The blocks one by one, each by the thread whose turn it is: the reference is plain loops on one thread. */
+typedef struct shared_blocks {
+    bench_oracle *oracle;
+    const bench_problem *problem;
+    clattn_context *reference;
+    i64 first[MAX_BLOCKS]; /* where each begins in `expected` */
+    bool right[MAX_BLOCKS];
+    bench_error errors[MAX_BLOCKS];
+} shared_blocks;
+
+static void compute_share(void *arg, int thread, int threads) {
+    shared_blocks *shared = arg;
+    for (size_t i = (size_t)thread; i < shared->oracle->count; i += (size_t)threads)
+        shared->right[i] = compute_block(shared->oracle, shared->problem, shared->reference, shared->oracle->blocks[i],
+                                         shared->first[i], &shared->errors[i]);
+}
+
+static bool compute_blocks(bench_oracle *oracle, const bench_problem *problem, clattn_context *reference, bench_error *error) {
+    shared_blocks *shared = calloc(1, sizeof *shared);
+    if (!shared) return bench_fail(error, "out of memory");
+    shared->oracle = oracle, shared->problem = problem, shared->reference = reference;
+    for (size_t i = 1; i < oracle->count; i++) shared->first[i] = shared->first[i - 1] + oracle->blocks[i - 1].count;
+    bench_on_threads(bench_all_threads(), compute_share, shared);
+    size_t wrong = 0;
+    while (wrong < oracle->count && shared->right[wrong]) wrong++;
+    const bool right = wrong == oracle->count;
+    if (!right) *error = shared->errors[wrong];
+    free(shared);
+    return right;
+}
+
 static bool compute(bench_oracle *oracle, const bench_problem *problem, clattn_context *reference, bench_error *error) {
     clattn_tensor output = bench_problem_output(problem);
     const i64 elements = output.size[0] * output.size[1] * oracle->rows * output.size[3];
@@ -246,12 +278,7 @@ static bool compute(bench_oracle *oracle, const bench_problem *problem, clattn_c
     if (!oracle->expected) return bench_fail(error, "out of memory");
     if (problem->shape.op == BENCH_OP_MHA && !problem->shape.causal && oracle->count > 1)
         return compute_gathered(oracle, problem, reference, error);
-    i64 first = 0;
-    for (size_t i = 0; i < oracle->count; i++) {
-        if (!compute_block(oracle, problem, reference, oracle->blocks[i], first, error)) return false;
-        first += oracle->blocks[i].count;
-    }
-    return true;
+    return compute_blocks(oracle, problem, reference, error);
 }
 
 /* ---- comparing ----------------------------------------------------------------------------------------------------- */
