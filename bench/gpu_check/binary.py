@@ -82,6 +82,12 @@ def device_name(api, device):
     return text.value.decode(errors="replace")
 
 
+def is_nvidia(api, device):
+    vendor = ctypes.c_uint32()
+    api.quiet("clGetDeviceInfo", device, CL_DEVICE_VENDOR_ID, ctypes.c_size_t(4), ctypes.byref(vendor), None)
+    return vendor.value == NVIDIA
+
+
 def find_device(api, name):
     for platform in identifiers(api.library.clGetPlatformIDs):
         for device in identifiers(api.library.clGetDeviceIDs, platform, ctypes.c_uint64(CL_DEVICE_TYPE_ALL)):
@@ -129,9 +135,7 @@ def main(name):
     if device is None:
         print("no OpenCL device is called %s" % name)
         return 1
-    vendor = ctypes.c_uint32()
-    api.quiet("clGetDeviceInfo", device, CL_DEVICE_VENDOR_ID, ctypes.c_size_t(4), ctypes.byref(vendor), None)
-    if vendor.value != NVIDIA:
+    if not is_nvidia(api, device):
         print("not NVIDIA: not tried")
         return SKIPPED
     try:

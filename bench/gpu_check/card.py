@@ -107,7 +107,7 @@ def amd_reading(index):
                for key, pattern in AMD_FIELDS}
     states = [(re.search(AMD_THROTTLE, path), value) for path, value in pairs]
     reading["throttled"] = [found.group(1) for found, value in states
-                            if found and str(value).upper() not in ("NOT THROTTLED", "N/A", "0", "FALSE", "NONE", "UNTHROTTLED")]
+                            if found and str(value).upper() not in ("NOT THROTTLED", "NOT ACTIVE", "UNTHROTTLED", "N/A", "0", "FALSE", "NONE")]
     static = list(leaves(parsed(ask(["amd-smi", "static", "-g", str(index), "--json"]))))
     for key, pattern in (("name", r"asic/market_name$"), ("driver", r"driver/version$")):
         reading[key] = next((value for path, value in static if re.search(pattern, path)), None)

@@ -32,6 +32,7 @@ class Shapes:
     projections = (("1024,8192", 32),)
     contrast = []
     suites = SUITES
+    most_s = 480 # of any step
 
 
 class RehearsedShapes(Shapes):
@@ -43,6 +44,7 @@ class RehearsedShapes(Shapes):
     projections = (("64", 1),)
     contrast = ["--len", "16,32", "--heads", "2"]
     suites = REHEARSED_SUITES
+    most_s = 30
 
 
 def program_of(session):
@@ -160,8 +162,8 @@ def projection(session, job):
 
 
 def contrast(session, job):
-    """Attention beside the recurrences, on one unit and on all: the program's main job."""
-    job.bench(program_of(session), ["--device", device_of(session), "--quick"] + session.shapes.contrast)
+    """Attention beside the recurrences, layer beside layer, and both on more and more units: the program's main job."""
+    bench(session, job, [], session.shapes.contrast)
 
 
 def binary(session, job):
@@ -184,7 +186,7 @@ def attention_steps(shapes):
 
 def all_steps(shapes):
     """(name, limit in seconds, function): what tells most comes first, in case time runs out."""
-    return [
+    every = [
         ("opencl", 60, bring_up),
         ("build", 240, build),
         ("devices", 20, devices),
@@ -197,3 +199,4 @@ def all_steps(shapes):
         ("binary", 20, binary),
         ("tests", 90, tests),
     ]
+    return [(name, min(limit_s, shapes.most_s), function) for name, limit_s, function in every]
