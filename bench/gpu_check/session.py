@@ -23,7 +23,8 @@ class Session:
         self.build, self.kit = os.path.abspath(arguments.build), arguments.kit and os.path.abspath(arguments.kit)
         self.rehearse, self.wanted = arguments.rehearse, arguments.device
         self.shapes = steps.RehearsedShapes if self.rehearse else steps.Shapes
-        self.environment = dict(os.environ)
+        # What the tuner finds counts in this run alone.
+        self.environment = dict(os.environ, XDG_CONFIG_HOME=os.path.join(self.folder, "config"))
         self.card = card.Card(arguments.card)
         self.end = time.monotonic() + 60 * arguments.minutes
         self.taken, self.records = [], []
