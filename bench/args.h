@@ -23,7 +23,7 @@ typedef struct bench_args {
     cli_align causal;
     cli_integer dtype, algorithm; /* choices; algorithm in the order of clattn_algorithm, dtype in bench_args_dtype's */
     const char *device, *json, *csv, *report;
-    bool peers, alone, quick, markdown;
+    bool peers, torch, one_type, quick, markdown;
 } bench_args;
 
 /* argv[0] is "bench". False when the command is over (help, or a mistake named): *exit_code says how. */

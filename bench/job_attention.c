@@ -29,6 +29,23 @@ static void add_peers(bench_group *group, bench_device *device, bench_problem *p
     }
 }
 
+/* PyTorch's implementations, those that take the shape. It has the whole GPU, so only a whole device has it as a rival. */
+static void add_torch(bench_group *group, bench_device *device, bench_problem *problem, const bench_candidate *counted) {
+    bench_session *session = group->session;
+    bench_error error;
+    if (!bench_torch_suits(&problem->shape) || device->units != device->all_units) return;
+    if (!session->torch) session->torch = bench_torch_open(device);
+    if (!session->torch || !bench_torch_load(session->torch, problem, &error)) {
+        bench_session_remark(session, "left out, PyTorch: %s", session->torch ? error.text : "out of memory");
+        return;
+    }
+    for (const char *const *backend = bench_torch_backends; *backend; backend++) {
+        bench_candidate candidate;
+        bool made = bench_candidate_torch(&candidate, device, problem, session->torch, *backend, &error);
+        borrow_counts(bench_group_add(group, "peers", made, &candidate, &error), counted);
+    }
+}
+
 /* Where the keys are split as well. */
 enum { FEW_QUERIES = 16 };
 
@@ -38,13 +55,14 @@ static bool has_peers(const bench_shape *shape) { return bench_shape_dtype(shape
 static void add_device(bench_group *group, bench_device *device, bench_problem *problem) {
     const bench_args *args = &group->session->args;
     clattn_algorithm only = (clattn_algorithm)bench_args_or(args->algorithm, CLATTN_ALGORITHM_AUTO);
-    const bench_candidate *fused = NULL, *staged = NULL;
+    const bench_candidate *split = NULL, *fused = NULL, *staged = NULL;
     if (only == CLATTN_ALGORITHM_SPLIT || (only == CLATTN_ALGORITHM_AUTO && problem->shape.len_q <= FEW_QUERIES))
-        bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_SPLIT});
+        split = bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_SPLIT});
     if (only == CLATTN_ALGORITHM_AUTO || only == CLATTN_ALGORITHM_FUSED)
         fused = bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_FUSED});
     if (only == CLATTN_ALGORITHM_AUTO || only == CLATTN_ALGORITHM_STAGED)
         staged = bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_STAGED});
+    if (args->torch) add_torch(group, device, problem, fused ? fused : staged ? staged : split);
     if (args->peers && has_peers(&problem->shape)) add_peers(group, device, problem, fused ? fused : staged);
 }
 
@@ -54,13 +72,12 @@ enum { MAX_SHAPES = 3 };
 static size_t list_shapes(const bench_session *session, int64_t length, bench_shape shapes[MAX_SHAPES]) {
     size_t count = 1;
     const bench_shape asked = shapes[0] = bench_session_shape(session, BENCH_OP_ATTENTION, length);
-    if (session->args.alone) return 1;
     if (asked.has_window) {
         shapes[count] = asked;
         shapes[count].window_left = shapes[count].window_right = 0;
         shapes[count++].has_window = 0;
     }
-    if (bench_shape_dtype(&asked) != CLATTN_F32) {
+    if (bench_shape_dtype(&asked) != CLATTN_F32 && !session->args.one_type) {
         shapes[count] = asked;
         shapes[count++].dtype = CLATTN_F32;
     }

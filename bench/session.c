@@ -38,6 +38,7 @@ bool bench_session_open(bench_session *session, const bench_args *args, bench_er
 }
 
 void bench_session_close(bench_session *session) {
+    bench_torch_close(session->torch);
     for (size_t i = 0; i < session->device_count; i++) bench_device_close(&session->devices[i]);
     clattn_context_destroy(session->reference);
     bench_records_free(&session->records);

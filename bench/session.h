@@ -7,6 +7,7 @@
 
 #include "args.h"
 #include "candidate.h"
+#include "peer_torch.h"
 #include "record.h"
 #include "sampler.h"
 #include "verdict.h"
@@ -18,6 +19,7 @@ typedef struct bench_session {
     clattn_context *reference;
     bench_device devices[BENCH_MAX_UNITS]; /* the same device with 1, 2, ... of its units, opened when first asked for */
     size_t device_count;
+    bench_torch *torch; /* started when first asked for */
     bench_records records;
     int groups;                /* measured so far */
     clattn__text verdict;      /* a sentence or more a line */

@@ -584,8 +584,9 @@ START_TEST(contradictions_are_refused) {
     ck_assert_int_eq(parse(5, (char *[]){"bench", "--json", "-", "--csv", "-", NULL}), CLI_USAGE);
     ck_assert_int_eq(parse(4, (char *[]){"bench", "--json", "-", "--markdown", NULL}), CLI_USAGE);
     ck_assert_int_eq(parse(3, (char *[]){"bench", "--len", "0", NULL}), CLI_USAGE);
-    ck_assert_int_eq(parse(3, (char *[]){"bench", "attention", "--alone", NULL}), -1);
-    ck_assert_int_eq(parse(3, (char *[]){"bench", "project", "--alone", NULL}), CLI_USAGE);
+    ck_assert_int_eq(parse(3, (char *[]){"bench", "attention", "--one-type", NULL}), -1);
+    ck_assert_int_eq(parse(3, (char *[]){"bench", "project", "--one-type", NULL}), CLI_USAGE);
+    ck_assert_int_eq(parse(2, (char *[]){"bench", "--torch", NULL}), CLI_USAGE);
     ck_assert_int_eq(parse(3, (char *[]){"bench", "--limit", "0", NULL}), CLI_USAGE);
 }
 END_TEST

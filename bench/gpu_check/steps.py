@@ -38,7 +38,7 @@ class Shapes:
 class RehearsedShapes(Shapes):
     """The same, so small that a CPU has them done in a minute."""
     head_dims = (64,)
-    lengths = "64,128"
+    lengths = "32,64"
     heads = 2
     decode = ((4, 2, 256),)
     projections = (("64", 1),)
@@ -96,7 +96,7 @@ def devices(session, job):
     job.facts["devices"] = found["devices"]
     session.choose_device(found["devices"])
     job.facts["found"] = ["measured on: %s" % session.label if session.device else "no OpenCL GPU is usable: %s" % (
-        "; ".join(each["problem"] for each in found["devices"] if each["problem"]) or "none is listed")]
+        "; ".join(each["problem"] for each in found["devices"] if each["problem"]) or "none is listed"), session.look_for_torch()]
 
 
 def tests(session, job):
@@ -142,17 +142,17 @@ def peers(session):
     return ["--torch"] if session.torch else []
 
 
-def attention(dtype, head_dim, causal):
+def attention(dtype, head_dim):
+    """Full and causal in turns, with every implementation of PyTorch that takes them."""
     def measure(session, job):
-        mask = ["--causal", "bottom-right"] if causal else []
-        bench(session, job, ["attention"], ["--alone", "--algorithm", "fused", "--dtype", dtype, "--head-dim", str(head_dim),
-                                            "--heads", str(session.shapes.heads), "--len", session.shapes.lengths] + mask + peers(session))
+        bench(session, job, ["attention"], ["--one-type", "--algorithm", "fused", "--dtype", dtype, "--head-dim", str(head_dim),
+                                            "--heads", str(session.shapes.heads), "--len", session.shapes.lengths] + peers(session))
     return measure
 
 
 def decode(session, job):
     for heads, kv_heads, keys in session.shapes.decode:
-        bench(session, job, ["attention"], ["--alone", "--algorithm", "split", "--dtype", "f16", "--head-dim", "128", "--len", "1",
+        bench(session, job, ["attention"], ["--one-type", "--algorithm", "split", "--dtype", "f16", "--head-dim", "128", "--len", "1",
                                             "--heads", str(heads), "--kv-heads", str(kv_heads), "--kv-len", str(keys)] + peers(session))
 
 
@@ -180,8 +180,8 @@ def binary(session, job):
 # ---- the table -------------------------------------------------------------------------------------------------------------
 
 def attention_steps(shapes):
-    return [("attention_%s_d%d_%s" % (dtype, head_dim, "causal" if causal else "full"), 18, attention(dtype, head_dim, causal))
-            for head_dim in reversed(shapes.head_dims) for dtype in shapes.dtypes for causal in (True, False)]
+    return [("attention_%s_d%d" % (dtype, head_dim), 36, attention(dtype, head_dim))
+            for head_dim in reversed(shapes.head_dims) for dtype in shapes.dtypes]
 
 
 def all_steps(shapes):

@@ -1,4 +1,5 @@
-"""rehearsal.py SOURCE BUILD FOLDER: gpu-check as it is, on a CPU through OpenCL, in front of a card that is throttled.
+"""rehearsal.py SOURCE BUILD FOLDER: gpu-check as it is, on a CPU through OpenCL, in front of a card that is throttled, beside a
+fake of PyTorch.
 
 SPDX-License-Identifier: Apache-2.0
 
@@ -38,9 +39,10 @@ def check_steps(result):
 def check_records(result):
     found = {(record["step"], record["path"], record["dtype"], record["causal"]) for record in result["records"]}
     for dtype in ("f16", "bf16", "f32"):
-        for mask, causal in (("causal", "bottom-right"), ("full", "none")):
-            if ("attention_%s_d64_%s" % (dtype, mask), "clattn fused", dtype, causal) not in found:
-                fail("no figure of attention, %s, %s" % (dtype, mask))
+        for causal, rival in (("bottom-right", "torch flash"), ("none", "torch math")):
+            for path in ("clattn fused", rival):
+                if ("attention_%s_d64" % dtype, path, dtype, causal) not in found:
+                    fail("no figure of %s, %s, causal %s" % (path, dtype, causal))
     paths = {(step, path) for step, path, _, _ in found}
     for wanted in (("limits", "multiply-add"), ("limits", "read local"), ("limits", "read memory"), ("decode", "clattn split"),
                    ("projection", "clattn project"), ("contrast", "clattn loop")):
@@ -59,7 +61,8 @@ def main(source, build, folder):
     tools = os.path.join(folder, "tools")
     os.makedirs(tools)
     fakes.nvidia_smi(tools, "0x0000000000000004")
-    environment = dict(os.environ, PATH=tools + os.pathsep + os.environ["PATH"])
+    torch = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fake_torch")
+    environment = dict(os.environ, PATH=tools + os.pathsep + os.environ["PATH"], PYTHONPATH=torch)
     status = subprocess.run([os.path.join(source, "bench", "gpu-check"), os.path.join(folder, "out"), "--build", build, "--rehearse",
                              "--minutes", str(MINUTES)], env=environment, check=False).returncode
     with open(os.path.join(folder, "out", "gpu-check.json"), encoding="utf-8") as file:

@@ -18,6 +18,7 @@ import unittest
 from unittest import mock
 
 SOURCE, PROGRAM = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(SOURCE, "bench", "gpu_check"))
 
 import binary # noqa: E402
@@ -76,7 +77,7 @@ class Steps(Case):
         status, printed = self.run_check("--only", ALL_BUT_BINARY)
         self.assertEqual(status, 0, printed)
         outcomes = self.outcomes()
-        self.assertEqual(len([name for name in outcomes if name.startswith("attention_")]), 12)
+        self.assertEqual(len([name for name in outcomes if name.startswith("attention_")]), 6)
         self.assertEqual({name for name, outcome in outcomes.items() if outcome == "skipped"}, {"build", "tune", "tests"})
         self.assertRegex(printed, "skipped in .* s: this program has no `tune`")
         self.assertEqual({record["measured_on"] for record in self.result()["records"]}, {fakes.DEVICE["name"]})
@@ -349,6 +350,68 @@ class Reports(Case):
         self.assertNotRegex(page, "(src|href)=")
 
 
+def opencl_devices():
+    listed = json.loads(subprocess.run([PROGRAM, "devices", "--json", "-"], stdout=subprocess.PIPE, check=True).stdout)
+    return [each for each in listed["devices"] if each["kind"].startswith("OpenCL") and not each["problem"]]
+
+
+class Rivals(Case):
+    """`clattn bench attention --torch` beside a PyTorch that is a fake."""
+
+    def setUp(self):
+        super().setUp()
+        self.devices = opencl_devices()
+        if not self.devices:
+            self.skipTest("no OpenCL device here")
+
+    def bench(self, mode, *options, torch=True, dtype="f32"):
+        """(exit status, {(path, length)}, what it printed)"""
+        path = os.path.join(self.root, "records.json")
+        environment = dict(os.environ, FAKE_TORCH=mode, PYTHONPATH=os.path.join(HERE, "fake_torch") if torch else "")
+        process = subprocess.run([PROGRAM, "bench", "attention", "--torch", "--device", self.devices[0]["id"], "--quick", "--one-type",
+                                  "--threads", str(self.devices[0]["compute_units"]), "--algorithm", "fused", "--dtype", dtype,
+                                  "--head-dim", "8", "--heads", "2", "--len", "24,32", "--causal", "top-left", "--json", path, *options],
+                                 env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False)
+        with open(path, encoding="utf-8") as file:
+            records = json.load(file)
+        return process.returncode, {(record["path"], record["len_q"]) for record in records}, process.stdout
+
+    def test_each_implementation_that_takes_the_type(self):
+        for dtype, names in (("f16", ("flash", "cudnn", "efficient", "math")), ("f32", ("flash", "efficient", "math"))):
+            status, found, printed = self.bench("", dtype=dtype)
+            wanted = {("torch " + name, length) for name in names for length in (24, 32)}
+            self.assertEqual((status, {pair for pair in found if pair[0] != "clattn fused"}), (0, wanted), printed)
+            self.assertEqual("torch cudnn: No available kernel." in printed, dtype == "f32", printed)
+
+    def test_grouped_heads(self):
+        status, found, printed = self.bench("", "--kv-heads", "1")
+        self.assertEqual(status, 0, printed)
+        self.assertIn(("torch flash", 24), found)
+
+    def test_what_it_cannot_compute_is_not_asked_of_it(self):
+        _, found, printed = self.bench("", "--kv-len", "48")
+        self.assertEqual({path for path, _ in found}, {"clattn fused"}, printed)
+
+    def test_one_that_is_wrong_is_not_timed(self):
+        status, found, printed = self.bench("wrong")
+        self.assertEqual(status, 1)
+        self.assertNotIn("torch flash", {path for path, _ in found})
+        self.assertIn("NOT TIMED, torch flash", printed)
+        self.assertIn(("torch math", 32), found)
+
+    def test_none_that_serves_is_said(self):
+        for mode, torch, reason in (("no gpu", True, "torch 0.fake sees no GPU"), ("", False, "No module named 'torch'"),
+                                    ("another gpu", True, "it has Fake A, Fake B"), ("crash", True, "python3 with torch has ended")):
+            status, found, printed = self.bench(mode, torch=torch)
+            self.assertEqual((status, found), (0, {("clattn fused", 24), ("clattn fused", 32)}), printed)
+            self.assertIn(reason, printed)
+
+    def test_what_was_measured_before_a_crash_is_kept(self):
+        status, found, printed = self.bench("crash later")
+        self.assertEqual((status, {length for _, length in found}), (1, {24}), printed)
+        self.assertIn("GIVEN UP: python3 with torch has ended", printed)
+
+
 class Binaries(unittest.TestCase):
     """PTX as a program binary: what can be tried without NVIDIA's driver."""
 
@@ -359,10 +422,7 @@ class Binaries(unittest.TestCase):
         return status, printed.getvalue()
 
     def setUp(self):
-        if opencl.loads("libOpenCL.so.1", dict(os.environ)):
-            self.skipTest("no OpenCL here")
-        listed = json.loads(subprocess.run([PROGRAM, "devices", "--json", "-"], stdout=subprocess.PIPE, check=True).stdout)
-        self.names = [each["name"] for each in listed["devices"] if each["kind"].startswith("OpenCL") and not each["problem"]]
+        self.names = [each["name"] for each in opencl_devices()]
         if not self.names:
             self.skipTest("no OpenCL device here")
 

@@ -6,4 +6,4 @@ set -euo pipefail
 
 command -v pyflakes3 >/dev/null || { echo 'skipped: no pyflakes3'; exit 77; }
 cd "$1"
-pyflakes3 bench/gpu_check/*.py tests/*/*.py
+pyflakes3 bench/*.py bench/gpu_check/*.py tests/*/*.py
