@@ -79,7 +79,9 @@ static uint32_t hex4(clattn__json *json) {
     return code;
 }
 
-static bool is_half(uint32_t code, uint32_t first) { return code >= first && code < first + 0x400; }
+static bool is_half(uint32_t code, uint32_t first) {
+    return code >= first && code < first + 0x400;
+}
 
 /* What follows a backslash. */
 static void escape(clattn__json *json, sink *out) {
@@ -210,7 +212,9 @@ static void skip(clattn__json *json, int depth) {
     }
 }
 
-void clattn__json_skip(clattn__json *json) { skip(json, 0); }
+void clattn__json_skip(clattn__json *json) {
+    skip(json, 0);
+}
 
 bool clattn__json_end(clattn__json *json) {
     if (peek(json)) fail(json, "something follows the end");

@@ -25,7 +25,9 @@ typedef struct clattn__json {
     const char *problem; /* NULL: none */
 } clattn__json;
 
-static inline clattn__json clattn__json_of(const char *text) { return (clattn__json){text, text, NULL}; }
+static inline clattn__json clattn__json_of(const char *text) {
+    return (clattn__json){text, text, NULL};
+}
 
 /* Enter an object ('{') or an array ('['); whether there is anything in it. */
 bool clattn__json_open(clattn__json *, char bracket);

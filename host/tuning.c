@@ -65,12 +65,17 @@ bool clattn__tuning_key(clattn__role role, const clattn__params *params, char ou
         if (params->attention.q_offsets.present) key.failed = true;
         add_attention(&key, role, &params->attention);
         break;
-    case CLATTN__ROLE_PROJECT: add_project(&key, role, &params->project); break;
+    case CLATTN__ROLE_PROJECT:
+        add_project(&key, role, &params->project);
+        break;
     case CLATTN__ROLE_RNN_STEP:
     case CLATTN__ROLE_RNN_LOOP:
     case CLATTN__ROLE_LSTM_STEP:
-    case CLATTN__ROLE_LSTM_LOOP: add_recurrence(&key, role, &params->recurrence); break;
-    default: key.failed = true; /* its rows take little of any time */
+    case CLATTN__ROLE_LSTM_LOOP:
+        add_recurrence(&key, role, &params->recurrence);
+        break;
+    default:
+        key.failed = true; /* its rows take little of any time */
     }
     const bool made = !key.failed && key.length < CLATTN__TUNING_KEY;
     if (made) memcpy(out, key.data, key.length + 1);
@@ -82,11 +87,16 @@ bool clattn__tuning_key(clattn__role role, const clattn__params *params, char ou
 
 static const char *type_of(clattn_device_kind kind) {
     switch (kind) {
-    case CLATTN_DEVICE_NATIVE: return "native";
-    case CLATTN_DEVICE_REFERENCE: return "reference";
-    case CLATTN_DEVICE_OPENCL_CPU: return "opencl-cpu";
-    case CLATTN_DEVICE_OPENCL_GPU: return "opencl-gpu";
-    case CLATTN_DEVICE_OPENCL_OTHER: break;
+    case CLATTN_DEVICE_NATIVE:
+        return "native";
+    case CLATTN_DEVICE_REFERENCE:
+        return "reference";
+    case CLATTN_DEVICE_OPENCL_CPU:
+        return "opencl-cpu";
+    case CLATTN_DEVICE_OPENCL_GPU:
+        return "opencl-gpu";
+    case CLATTN_DEVICE_OPENCL_OTHER:
+        break;
     }
     return "opencl-other";
 }
@@ -112,7 +122,9 @@ clattn__tuning_device clattn__tuning_device_of(const clattn__device *device) {
     return d;
 }
 
-static bool same(const char *a, const char *b) { return *a && strcmp(a, b) == 0; }
+static bool same(const char *a, const char *b) {
+    return *a && strcmp(a, b) == 0;
+}
 
 clattn__tuning_level clattn__tuning_level_of(const clattn__tuning_device *measured, const clattn__tuning_device *here) {
     if (!same(measured->type, here->type) || !same(measured->kernels, here->kernels)) return CLATTN__TUNING_NO_LEVEL;
@@ -123,7 +135,8 @@ clattn__tuning_level clattn__tuning_level_of(const clattn__tuning_device *measur
 }
 
 const char *clattn__tuning_level_name(clattn__tuning_level level) {
-    static const char *const names[] = {"this device", "its architecture", "its vendor", "its type of device", "no device like it"};
+    static const char *const names[] = {"this device", "its architecture", "its vendor", "its type of device",
+                                        "no device like it"};
     return names[level];
 }
 
@@ -158,7 +171,8 @@ static struct clattn__tuning *state_of(clattn_context *context, bool read, bool 
     return tuning;
 }
 
-/* Read the files where that has not been done; what is wrong with them is said once, without the lock: the log is the caller's. */
+/* Read the files where that has not been done; what is wrong with them is said once, without the lock: the log is the caller's.
+ */
 static struct clattn__tuning *open_tuning(clattn_context *context) {
     bool fresh = false;
     pthread_mutex_lock(&context->lock);

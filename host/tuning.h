@@ -3,18 +3,18 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * `clattn tune` measures and writes a file of JSON for each device; all files of the user's directory and those compiled in
- * (host/tuned/) are read once in a context, when the first plan asks. A choice is looked up by the problem's kind, its key: role,
- * type, classes of sizes. Neither batch nor heads are in it, so that a sample alone is computed as it is in a batch; nor are ragged
- * batches tuned, whose lengths are those of the batch. The nearest device's choice counts:
+ * (host/tuned/) are read once in a context, when the first plan asks. A choice is looked up by the problem's kind, its key:
+ * role, type, classes of sizes. Neither batch nor heads are in it, so that a sample alone is computed as it is in a batch; nor
+ * are ragged batches tuned, whose lengths are those of the batch. The nearest device's choice counts:
  *
  *   this device -> its architecture -> its vendor -> its type -> none: the table's order (rows.def)
  *
- * at each of them the user's files, by name, before those compiled in. A choice only ever moves a row to the front: one that may not
- * serve is passed over like any other row, and the plan says so. A file that cannot be read is left out with a warning. What was
- * measured on other kernels than this library's is left out, too, unless it is compiled in.
+ * at each of them the user's files, by name, before those compiled in. A choice only ever moves a row to the front: one that
+ * may not serve is passed over like any other row, and the plan says so. A file that cannot be read is left out with a warning.
+ * What was measured on other kernels than this library's is left out, too, unless it is compiled in.
  *
- * The directory is $CLATTN_CONFIG_DIR/tune, else $XDG_CONFIG_HOME/clattn/tune, else $HOME/.config/clattn/tune. $CLATTN_TUNING=0 leaves
- * all measurements aside, as clattn_plan_options.untuned does for one plan.
+ * The directory is $CLATTN_CONFIG_DIR/tune, else $XDG_CONFIG_HOME/clattn/tune, else $HOME/.config/clattn/tune. $CLATTN_TUNING=0
+ * leaves all measurements aside, as clattn_plan_options.untuned does for one plan.
  */
 #ifndef CLATTN_TUNING_H
 #define CLATTN_TUNING_H

@@ -10,9 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
-#include "tuned/tuned.h"
-
 /* ---- one file -------------------------------------------------------------------------------------------------------- */
 
 typedef struct document {
@@ -21,7 +18,7 @@ typedef struct document {
     const char *choices; /* where they begin in the text */
 } document;
 
-static void read_device(clattn__json *json, clattn__tuning_device *device) {
+void clattn__tuning_file_device(clattn__json *json, clattn__tuning_device *device) {
     const struct {
         const char *name;
         char *text;
@@ -55,7 +52,7 @@ static bool read_document(clattn__json *json, document *d) {
         } else if (strcmp(name, "kernels") == 0) {
             clattn__json_text(json, d->kernels, sizeof d->kernels);
         } else if (strcmp(name, "device") == 0) {
-            read_device(json, &d->device);
+            clattn__tuning_file_device(json, &d->device);
         } else {
             if (strcmp(name, "choices") == 0) d->choices = json->at;
             clattn__json_skip(json);
@@ -165,11 +162,11 @@ static bool is_json(const char *name) {
 static char *read_text(FILE *file, const char **why) {
     char *text = malloc(CLATTN__TUNING_MOST + 2);
     const size_t length = text ? fread(text, 1, CLATTN__TUNING_MOST + 1, file) : 0;
-    *why = !text                                ? "there is no memory for it"
-           : ferror(file)                       ? strerror(errno)
-           : length > CLATTN__TUNING_MOST  ? "it has more than a megabyte"
-           : memchr(text, 0, length) != NULL    ? "a byte of it is 0"
-                                                : NULL;
+    *why = !text                             ? "there is no memory for it"
+           : ferror(file)                    ? strerror(errno)
+           : length > CLATTN__TUNING_MOST    ? "it has more than a megabyte"
+           : memchr(text, 0, length) != NULL ? "a byte of it is 0"
+                                             : NULL;
     if (text) text[length] = 0;
     if (!*why) return text;
     free(text);

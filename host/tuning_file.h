@@ -11,6 +11,8 @@
 #ifndef CLATTN_TUNING_FILE_H
 #define CLATTN_TUNING_FILE_H
 
+#include "json.h"
+#include "tuned/tuned.h"
 #include "tuning.h"
 
 typedef struct clattn__tuning_files {
@@ -24,6 +26,8 @@ typedef struct clattn__tuning_files {
 /* How near the device of a measurement is to this one. */
 clattn__tuning_level clattn__tuning_level_of(const clattn__tuning_device *measured, const clattn__tuning_device *here);
 
+/* Read a file's "device". */
+void clattn__tuning_file_device(clattn__json *, clattn__tuning_device *);
 /* Take over what a file's text says of devices like `here`; false, with a line in `problems`, where it is no such file. */
 bool clattn__tuning_file_take(clattn__tuning_files *, const char *name, bool built_in, const char *text,
                               const clattn__tuning_device *here);

@@ -34,7 +34,9 @@ static bool glance_at_all(bench_candidate *candidates, size_t count, tune_choice
     return true;
 }
 
-static bench_point point_of(const bench_lane *lane) { return (bench_point){.ms = lane->stats.median, .noise = lane->stats.noise}; }
+static bench_point point_of(const bench_lane *lane) {
+    return (bench_point){.ms = lane->stats.median, .noise = lane->stats.noise};
+}
 
 /* `bench_faster` has two sides, which are any two here. */
 static bool is_faster(const bench_lane *one, const bench_lane *than) {
@@ -80,8 +82,7 @@ bool tune_choose(bench_candidate *candidates, size_t count, const bench_sampling
     bool wins = false;
     *choice = (tune_choice){.ratio = 1, .reason = "the only row"};
     if (count == 1) return true;
-    if (!glance_at_all(candidates, count, choice, error) ||
-        !first_round(candidates, count, sampling, choice, &wins, error))
+    if (!glance_at_all(candidates, count, choice, error) || !first_round(candidates, count, sampling, choice, &wins, error))
         return false;
     if (wins) {
         if (!second_round(candidates, sampling, choice, &wins, error)) return false;

@@ -23,19 +23,21 @@ static const cli_option options_table[] = {
     {"quick", NULL, "the most common kinds of problems, smaller; at most 60 programs are built", CLI_FLAG,
      offsetof(tune_options, quick)},
     {"json", "FILE|-", "what was measured, as JSON too", CLI_TEXT, offsetof(tune_options, json)},
-    {"show", NULL, "measure nothing: what counts on this device, and where it comes from", CLI_FLAG, offsetof(tune_options, show)},
+    {"show", NULL, "measure nothing: what counts on this device, and where it comes from", CLI_FLAG,
+     offsetof(tune_options, show)},
     {"clear", NULL, "measure nothing: remove this device's file", CLI_FLAG, offsetof(tune_options, clear)},
     {NULL},
 };
 
 static const cli_command command = {
     .name = "tune",
-    .summary = "For each kind of problem, which of the kernels that may serve it on this device is the fastest.",
+    .summary = "Which kernels are the fastest on a device, for each kind of problem.",
     .options = options_table,
-    .details = "Each kernel is verified before it is timed, in turns with the others. Where none is faster than the library's own "
-               "choice beyond noise, and again in a second measurement, that choice is kept. What is found goes into a file "
-               "in $CLATTN_CONFIG_DIR/tune, else $XDG_CONFIG_HOME/clattn/tune, else ~/.config/clattn/tune, which all programs of "
-               "the library ask from then on; --explain shows it, and CLATTN_TUNING=0 turns it off.\n",
+    .details =
+        "Each kernel is verified before it is timed, in turns with the others. Where none is faster than the library's own "
+        "choice beyond noise, and again in a second measurement, that choice is kept. What is found goes into a file "
+        "in $CLATTN_CONFIG_DIR/tune, else $XDG_CONFIG_HOME/clattn/tune, else ~/.config/clattn/tune, which all programs of "
+        "the library ask from then on; --explain shows it, and CLATTN_TUNING=0 turns it off.\n",
 };
 
 /* The device's file, or why there is none. */
@@ -116,7 +118,10 @@ static void print_results(const tune_session *session, const char *path) {
     }
     printf("\n%zu kinds of problems, %zu of them faster; %lu programs built\n", session->count, gained,
            session->device.context->builds);
-    if (path) printf("kept in %s\n", path);
+    if (path)
+        printf("kept in %s\n", path);
+    else
+        printf("nothing to keep: one row alone may serve each kind of problem\n");
     if (session->remarks.data) printf("\nRemarks\n%s", session->remarks.data);
 }
 
@@ -128,16 +133,26 @@ static bool measure_all(tune_session *session, int op, bench_error *error) {
     return true;
 }
 
+static bool has_choices(const tune_session *session) {
+    for (size_t n = 0; n < session->count; n++)
+        if (session->results[n].count > 1) return true;
+    return false;
+}
+
 static int finish(const tune_session *session, const tune_options *options) {
-    clattn__text path;
+    clattn__text path = {0};
     bench_error error;
+    int code = CLI_SUCCESS;
     if (session->count == 0)
         return cli_fail(command.name, CLI_FAILURE, "nothing could be measured:\n%s",
                         session->remarks.data ? session->remarks.data : "");
-    int code = find_path(&session->device.context->device, &path);
+    if (has_choices(session)) code = find_path(&session->device.context->device, &path);
     if (code == CLI_SUCCESS && !tune_store(session, path.data, options->json, &error))
         code = cli_fail(command.name, CLI_FAILURE, "%s", error.text);
-    if (code == CLI_SUCCESS && !(options->json && strcmp(options->json, "-") == 0)) print_results(session, path.data);
+    if (code == CLI_SUCCESS && !(options->json && strcmp(options->json, "-") == 0))
+        print_results(session, path.data);
+    else if (session->remarks.data)
+        fputs(session->remarks.data, stderr);
     clattn__text_free(&path);
     return code == CLI_SUCCESS && session->wrong ? CLI_FAILURE : code;
 }

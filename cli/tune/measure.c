@@ -180,6 +180,10 @@ static bool measure_problem(tune_session *session, const tune_shape *shape, benc
     }
     if (!clattn__tuning_key(shape->role, &q.params, result->key)) return bench_fail(error, "%s is not tuned", q.row->name);
     result->count = list_rows(session, &q, result->rows);
+    if (result->count == 1) {
+        session->count++;
+        return tune_choose(NULL, 1, NULL, &result->choice, error);
+    }
     result->count = make_candidates(session, shape, problem, result, candidates);
     if (result->count == 0) return true;
     snprintf(result->verified, sizeof result->verified, "%s", candidates[0].verified);

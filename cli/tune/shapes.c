@@ -35,9 +35,10 @@ typedef struct line {
 enum { ALL, ATTENTION, DECODING, PROJECT, STAGED, RECURRENCE };
 const char tune_ops[] = "all|attention|decode|project|staged|recurrence";
 
-#define ATTEND(op, role, algorithm, length, dim, causal, dtype, quick)                                                   \
-    {op, CLATTN__ROLE_##role, CLATTN_ALGORITHM_##algorithm, 0, BENCH_OP_ATTENTION, length, dim, causal, CLATTN_##dtype, quick}
-#define RECUR(role, form, cell) {RECURRENCE, CLATTN__ROLE_##role, 0, CLATTN_RECURRENCE_##form, BENCH_OP_##cell, SHORT}
+#define ATTEND(op, role, algorithm, length, dim, causal, dtype, quick)                                                         \
+    { op, CLATTN__ROLE_##role, CLATTN_ALGORITHM_##algorithm, 0, BENCH_OP_ATTENTION, length, dim, causal, CLATTN_##dtype, quick }
+#define RECUR(role, form, cell)                                                                                                \
+    { RECURRENCE, CLATTN__ROLE_##role, 0, CLATTN_RECURRENCE_##form, BENCH_OP_##cell, SHORT }
 
 static const line lines[] = {
     ATTEND(ATTENTION, ATTENTION, FUSED, LONG, 64, 0, F32, true),

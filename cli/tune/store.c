@@ -64,7 +64,7 @@ static cJSON *choice_json(const tune_result *result) {
     cJSON_AddStringToObject(object, "shape", result->shape);
     cJSON_AddStringToObject(object, "verified", result->verified);
     cJSON *rows = cJSON_AddArrayToObject(object, "rows");
-    for (size_t n = 0; n < result->count && result->count > 1; n++) {
+    for (size_t n = 0; n < result->count; n++) {
         cJSON *row = cJSON_CreateObject();
         cJSON_AddStringToObject(row, "row", result->rows[n]->name);
         cJSON_AddNumberToObject(row, "ms", choice->ms[n]);
@@ -119,7 +119,8 @@ static cJSON *document(const tune_session *session, const char *path) {
     cJSON_AddBoolToObject(root, "quick", session->quick);
     add_device(root, &session->device.context->device);
     cJSON *choices = cJSON_AddArrayToObject(root, "choices");
-    for (size_t n = 0; n < session->count; n++) cJSON_AddItemToArray(choices, choice_json(&session->results[n]));
+    for (size_t n = 0; n < session->count; n++)
+        if (session->results[n].count > 1) cJSON_AddItemToArray(choices, choice_json(&session->results[n]));
     char *before = path ? read_all(path) : NULL;
     if (before) keep_others(session, before, choices);
     free(before);

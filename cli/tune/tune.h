@@ -43,15 +43,15 @@ size_t tune_shapes(int op, bool quick, tune_scale, tune_shape shapes[TUNE_MOST_S
 enum { TUNE_MOST_ROWS = 32 };
 
 typedef struct tune_choice {
-    size_t chosen;               /* candidate; 0: the library's own choice is kept */
-    double ratio, noise;         /* of the last measurement: the time of candidate 0 by that of the chosen one; their noise together */
+    size_t chosen;       /* candidate; 0: the library's own choice is kept */
+    double ratio, noise; /* of the last measurement: the time of candidate 0 by that of the chosen one; their noise together */
     double ms[TUNE_MOST_ROWS];   /* median of the first measurement; of one that was far behind the best, its fastest run */
     bool behind[TUNE_MOST_ROWS]; /* that it was */
     const char *reason;          /* in words */
 } tune_choice;
 
-/* Times candidates in turns. The fastest is chosen if it is faster than candidate 0 beyond noise, and is so again when the two are
- * measured anew by themselves; else candidate 0 is kept. */
+/* Times candidates in turns. The fastest is chosen if it is faster than candidate 0 beyond noise, and is so again when the two
+ * are measured anew by themselves; else candidate 0 is kept. */
 bool tune_choose(bench_candidate *candidates, size_t count, const bench_sampling *, tune_choice *, bench_error *);
 
 /* ---- measure.c ----------------------------------------------------------------------------------------------------- */
@@ -90,7 +90,8 @@ void tune_progress(const tune_session *, const char *format, ...) __attribute__(
 
 /* The path of a device's file; empty where the user has no directory for it. The caller frees. */
 clattn__text tune_path(const clattn__device *);
-/* Write the session's results: into the device's file, over what that already has of the same kernels (NULL: not), and as `json`
+/* Write the session's results: into the device's file, over what that already has of the same kernels (NULL: not), and as
+ * `json`
  * ("-": standard output; NULL: not). */
 bool tune_store(const tune_session *, const char *path, const char *json, bench_error *);
 /* Remove a device's file; *there says whether there was one. */
