@@ -228,6 +228,7 @@ static clattn_status plan_create(clattn_context *context, const clattn__operator
         return status;
     }
     clattn__self_checks_save(context);
+    if (context->backend->keep) context->backend->keep(context);
     *out = plan;
     return CLATTN_OK;
 }

@@ -270,6 +270,11 @@ typedef struct clattn_context_options {
     /* Where clattn_context_create writes a sentence when it fails (there is no context then to ask); may be NULL. */
     char *error;
     size_t error_size;
+    /* OpenCL: the directory that keeps compiled kernels, and which of them computed right, for the next process; it is made when
+     * there is something to keep. "": nothing is kept. NULL: $CLATTN_CACHE_DIR ("" as here), else $XDG_CACHE_HOME/clattn, else
+     * $HOME/.cache/clattn. Of more than 128 MiB, what was not used for the longest time goes. A directory that cannot be written
+     * is no error: clattn_context_explain says it. Others do not use it. */
+    const char *cache_dir;
 } clattn_context_options;
 
 #define CLATTN_CONTEXT_OPTIONS_INIT CLATTN__INIT(clattn_context_options)
