@@ -326,7 +326,8 @@ static int replace_file(char *path, const char *bytes, size_t size) {
     return failure;
 }
 
-int clattn__cache_write(const clattn__file_cache *cache, clattn__cache_kind kind, const char *key, const void *data, size_t length) {
+int clattn__cache_write(const clattn__file_cache *cache, clattn__cache_kind kind, const char *key, const void *data,
+                        size_t length) {
     if (!cache->directory) return 0;
     if (length > cache->most_bytes / 2) return EFBIG; /* all others would go for it */
     size_t size = 0;

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * They lie in the directory that clattn_context_options.cache_dir names, else in $CLATTN_CACHE_DIR, else in
- * $XDG_CACHE_HOME/clattn, else in $HOME/.cache/clattn; where the first of these that is set is empty, or none is, nothing is kept.
- * A cache is never needed: what cannot be read is not there, what cannot be written is made again.
+ * $XDG_CACHE_HOME/clattn, else in $HOME/.cache/clattn; where the first of these that is set is empty, or none is, nothing is
+ * kept. A cache is never needed: what cannot be read is not there, what cannot be written is made again.
  *
  * An entry is what belongs to a key, a line of text. Its file holds the key, the data and a checksum of both, and its name is a
  * hash of the key: an entry of another key, of another format, cut off or damaged is none. A file is replaced as a whole, so

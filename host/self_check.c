@@ -114,8 +114,9 @@ void clattn__self_checks_save(clattn_context *context) {
     list_free(theirs);
     clattn__text text = {0};
     for (const verdict *v = all; v; v = v->next) clattn__text_add(&text, "%s\n", v->what);
-    const int failure = text.failed ? ENOMEM
-                                    : clattn__cache_write(&context->cache, CLATTN__CACHE_SELF_CHECK, checks->key, text.data, text.length);
+    const int failure =
+        text.failed ? ENOMEM
+                    : clattn__cache_write(&context->cache, CLATTN__CACHE_SELF_CHECK, checks->key, text.data, text.length);
     if (failure) clattn__log(context, CLATTN_LOG_INFO, "what the self-check found is not kept: %s", strerror(failure));
     clattn__text_free(&text);
     list_free(all);

@@ -221,17 +221,10 @@ START_TEST(where_files_go) {
     const struct {
         const char *option, *own, *xdg, *home, *expected;
     } cases[] = {
-        {"/a", "/b", "/c", "/d", "/a"},
-        {"", "/b", "/c", "/d", NULL},
-        {NULL, "/b", "/c", "/d", "/b"},
-        {NULL, "b", "/c", "/d", "b"},
-        {NULL, "", "/c", "/d", NULL},
-        {NULL, NULL, folder, "/d", xdg},
-        {NULL, NULL, "relative", folder, home},
-        {NULL, NULL, "", folder, home},
-        {NULL, NULL, NULL, folder, home},
-        {NULL, NULL, NULL, "relative", NULL},
-        {NULL, NULL, NULL, NULL, NULL},
+        {"/a", "/b", "/c", "/d", "/a"},         {"", "/b", "/c", "/d", NULL},   {NULL, "/b", "/c", "/d", "/b"},
+        {NULL, "b", "/c", "/d", "b"},           {NULL, "", "/c", "/d", NULL},   {NULL, NULL, folder, "/d", xdg},
+        {NULL, NULL, "relative", folder, home}, {NULL, NULL, "", folder, home}, {NULL, NULL, NULL, folder, home},
+        {NULL, NULL, NULL, "relative", NULL},   {NULL, NULL, NULL, NULL, NULL},
     };
     const char *const names[] = {"CLATTN_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
     char *before[COUNT(names)];
@@ -489,9 +482,7 @@ END_TEST
 
 static const float q[] = {1, 0, 0, 1, 1, 1}, v[] = {1, 2, 3, 4, 5, 6};
 
-static struct {
-    int built, loaded, refused;
-} seen; /* in the log */
+static struct { int built, loaded, refused; } seen; /* in the log */
 
 static void watch(void *user, clattn_log_level level, const char *message) {
     (void)user, (void)level;
@@ -721,8 +712,8 @@ static cl_program load_program(cl_context context, cl_device_id device, const ch
     size_t size = 0;
     char *bytes = load_file(path, &size);
     if (!bytes) exit(EXIT_FAILURE);
-    cl_program program =
-        clCreateProgramWithBinary(context, 1, &device, &size, (const unsigned char *[]){(unsigned char *)bytes}, &status, &code);
+    cl_program program = clCreateProgramWithBinary(context, 1, &device, &size,
+                                                   (const unsigned char *[]){(unsigned char *)bytes}, &status, &code);
     must(code, "clCreateProgramWithBinary");
     must(status, "clCreateProgramWithBinary");
     free(bytes);
@@ -779,8 +770,8 @@ static double time_of(const char *mode, const char *argument, int *code) {
     return come ? 1e3 * (double)(after.tv_sec - before.tv_sec) + 1e-6 * (double)(after.tv_nsec - before.tv_nsec) : -1;
 }
 
-/* With what each left for its next start, a process of ours has its first result at most so much later than a bare one. The least of
- * many rounds counts, in turns: other processes can only add to both. */
+/* With what each left for its next start, a process of ours has its first result at most so much later than a bare one. The
+ * least of many rounds counts, in turns: other processes can only add to both. */
 static int compare_starts(void) {
     enum { ROUNDS = 40 };
     const double most_ms = 30;
@@ -800,8 +791,9 @@ static int compare_starts(void) {
         ours = round == 0 || o < ours ? o : ours;
         round++;
     }
-    printf("to the first result: bare %.1f ms, ours %.1f ms, %.1f more (at most %.0f); the least of %d; the first time %.0f and %.0f\n", bare,
-           ours, ours - bare, most_ms, round, first[0], first[1]);
+    printf("to the first result: bare %.1f ms, ours %.1f ms, %.1f more (at most %.0f); the least of %d; the first time %.0f "
+           "and %.0f\n",
+           bare, ours, ours - bare, most_ms, round, first[0], first[1]);
     if (unlink(binary) != 0) return EXIT_FAILURE;
     return ours - bare <= most_ms ? EXIT_SUCCESS : EXIT_FAILURE;
 }

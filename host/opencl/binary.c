@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Drivers trust what they are given, and crash on what is no program: only bytes whose checksum holds (host/cache.h), and whose key
- * names this very device, driver, source and set of options, reach one. A driver may refuse them still; then the source is built.
+ * Drivers trust what they are given, and crash on what is no program: only bytes whose checksum holds (host/cache.h), and whose
+ * key names this very device, driver, source and set of options, reach one. A driver may refuse them still; then the source is
+ * built.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,8 @@ cl_program clattn__opencl_program_load(clattn_context *context, const char *path
     if (program)
         clattn__log(context, CLATTN_LOG_INFO, "loaded %s with %s from the cache", path, options);
     else if (binary)
-        clattn__log(context, CLATTN_LOG_INFO, "the driver refuses %s from the cache: %s (%d)", path, clattn__opencl_code(code), code);
+        clattn__log(context, CLATTN_LOG_INFO, "the driver refuses %s from the cache: %s (%d)", path, clattn__opencl_code(code),
+                    code);
     free(binary);
     free(key);
     return program;
@@ -60,7 +62,7 @@ cl_program clattn__opencl_program_load(clattn_context *context, const char *path
 /* The devices of a program, of which ours is one. */
 typedef struct program_devices {
     cl_uint count, ours;
-    size_t *sizes; /* of their binaries: 0 where the program is not built for a device */
+    size_t *sizes;                    /* of their binaries: 0 where the program is not built for a device */
     unsigned char *block, **binaries; /* one behind another; drivers write NULL where there is none */
 } program_devices;
 

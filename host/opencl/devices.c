@@ -240,7 +240,8 @@ char *clattn__opencl_identity(const clattn__opencl_api *api, cl_device_id device
     add_device_text(api, device, CL_DEVICE_VENDOR, &text);
     add_device_text(api, device, CL_DEVICE_VERSION, &text);
     add_device_text(api, device, CL_DRIVER_VERSION, &text);
-    clattn__text_add(&text, " | %s | %u units | kernels %s", info->features, (unsigned)info->compute_units, clattn__kernels_hash);
+    clattn__text_add(&text, " | %s | %u units | kernels %s", info->features, (unsigned)info->compute_units,
+                     clattn__kernels_hash);
     if (text.failed) clattn__text_free(&text);
     for (char *at = text.data; at && *at; at++)
         if ((unsigned char)*at < ' ') *at = ' '; /* one line */

@@ -63,8 +63,8 @@ cl_int clattn__opencl_devices(const clattn__opencl_api *, cl_platform_id, cl_dev
 /* Fill all of *out but info.id. */
 void clattn__opencl_describe(const clattn__opencl_api *, cl_device_id, clattn__device *out);
 
-/* All that a compiled kernel depends on beside its row: device, driver, platform, the texts of the kernels. A line for the caller to
- * free; NULL without memory. */
+/* All that a compiled kernel depends on beside its row: device, driver, platform, the texts of the kernels. A line for the
+ * caller to free; NULL without memory. */
 char *clattn__opencl_identity(const clattn__opencl_api *, cl_device_id, const clattn_device_info *);
 
 /* A digest of all kernel files, made when they are embedded. */

@@ -77,8 +77,8 @@ static clattn_status find_program(clattn_context *context, const char *path, cha
     return CLATTN_OK;
 }
 
-/* Called when a plan is whole: by then its kernels have run in the self-check, and a driver that compiles at the first launch, as
- * PoCL does, has done so. */
+/* Called when a plan is whole: by then its kernels have run in the self-check, and a driver that compiles at the first launch,
+ * as PoCL does, has done so. */
 void clattn__opencl_programs_keep(clattn_context *context) {
     clattn__opencl *cl = clattn__opencl_of(context);
     pthread_mutex_lock(&cl->build_lock);

@@ -535,7 +535,7 @@ typedef struct clattn_plan_options {
 
 /* Validate once and decide how; options may be NULL: all defaults. A kernel that does not build on this device, or computes a small
  * case wrong, is left out from then on, and clattn_plan_explain says so; without another one the status is BUILD. (Each is tried once
- * in a context, and what passed on an OpenCL device is remembered in $CLATTN_CACHE_DIR, else in the user's cache directory;
+ * in a context, and what passed on an OpenCL device is remembered, see clattn_context_options.cache_dir;
  * $CLATTN_SELF_CHECK=0 leaves the small case out, and a value but 0 or 1 is refused with the context, ARGUMENT.) An option that the operator has no use for is refused. On
  * failure *plan is NULL and clattn_context_error says which argument and both values.
  * Errors: ARGUMENT, SHAPE, HEADS, OVERFLOW, ALIAS (an output that overlaps itself), UNSUPPORTED, BUILD, OPENCL, MEMORY. */
