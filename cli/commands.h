@@ -15,5 +15,6 @@ int devices_main(int argc, char **argv);
 int cache_main(int argc, char **argv);
 int lab_main(int argc, char **argv);
 int race_main(int argc, char **argv);
+int tune_main(int argc, char **argv);
 
 #endif

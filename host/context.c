@@ -7,12 +7,14 @@
 
 #include "internal.h"
 #include "self_check.h"
+#include "tuning.h"
 
 static const struct {
     const char *name, *problem;
 } switches[CLATTN__SWITCHES] = {
     [CLATTN__SELF_CHECK] = {"CLATTN_SELF_CHECK", "$CLATTN_SELF_CHECK is neither 0 nor 1"},
     [CLATTN__KERNEL_CACHE] = {"CLATTN_KERNEL_CACHE", "$CLATTN_KERNEL_CACHE is neither 0 nor 1"},
+    [CLATTN__TUNING] = {"CLATTN_TUNING", "$CLATTN_TUNING is neither 0 nor 1"},
 };
 
 static const char *switch_value(clattn__switch s) {
@@ -57,6 +59,7 @@ void clattn__context_close(clattn_context *context) {
     context->device = (clattn__device){0};
     clattn__row_bans_lift(context);
     clattn__self_checks_close(context);
+    clattn__tuning_close(context);
 }
 
 void clattn_context_destroy(clattn_context *context) {

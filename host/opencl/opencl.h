@@ -67,9 +67,6 @@ void clattn__opencl_describe(const clattn__opencl_api *, cl_device_id, clattn__d
  * caller to free; NULL without memory. */
 char *clattn__opencl_identity(const clattn__opencl_api *, cl_device_id, const clattn_device_info *);
 
-/* A digest of all kernel files, made when they are embedded. */
-extern const char clattn__kernels_hash[];
-
 /* ---- program.c ----------------------------------------------------------------------------------------------------- */
 
 /* The kernel of a step, for the caller to release. Errors: BUILD (with the log; or the device's limits do not hold it),
