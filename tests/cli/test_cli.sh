@@ -492,27 +492,6 @@ good devices
 prints "native"
 prints "* auto picks"
 
-# ---- what was measured: nothing here, then a file that is none, then one of another day
-good tune --show --device native
-prints "nothing was measured for native"
-good tune --clear --device native
-prints "nothing is kept in $work/config/tune/"
-mkdir -p config/tune
-echo '{"schema": "clattn-tune-9"}' >config/tune/new.json
-head -c 40 /dev/urandom >config/tune/noise.json
-run 0 tune --show --device native
-[ "$(grep -c "^clattn tune: note: tuning file .* is left out: " stderr)" -eq 2 ] || failed "tune --show: $(cat stderr)"
-good attend --q three.npy --k three.npy --v three.npy --out o.npy --explain --device native
-prints 'new.json is left out: its schema is "clattn-tune-9"'
-CLATTN_TUNING=0 good attend --q three.npy --k three.npy --v three.npy --out o.npy --explain --device native
-prints 'measurements are left aside: '
-CLATTN_TUNING=7 bad 2 "neither 0 nor 1" attend "${files[@]}"
-rm -r config
-bad 2 "--show and --clear are two wishes" tune --show --clear
-bad 2 "--show measures nothing" tune --show --quick
-bad 2 "--clear measures nothing" tune --op project --clear
-bad 2 "--op wants all|attention" tune --op all-of-them
-
 # ---- the cache on disk
 # kept WORD: how many files of the kind the last command counted
 kept() { awk -v word="$1" '$2 == word { print $1 }' stdout; }
@@ -543,6 +522,27 @@ prints "compiled kernels are not kept"
 bad 2 "--clear takes no argument" cache --clear=all
 bad 2 "" cache all
 unset CLATTN_CACHE_DIR
+
+# ---- what was measured: nothing here, then a file that is none, then one of another day
+good tune --show --device native
+prints "nothing was measured for native"
+good tune --clear --device native
+prints "nothing is kept in $work/config/tune/"
+mkdir -p config/tune
+echo '{"schema": "clattn-tune-9"}' >config/tune/new.json
+head -c 40 /dev/urandom >config/tune/noise.json
+run 0 tune --show --device native
+[ "$(grep -c "^clattn tune: note: tuning file .* is left out: " stderr)" -eq 2 ] || failed "tune --show: $(cat stderr)"
+good attend --q three.npy --k three.npy --v three.npy --out o.npy --explain --device native
+prints 'new.json is left out: its schema is "clattn-tune-9"'
+CLATTN_TUNING=0 good attend --q three.npy --k three.npy --v three.npy --out o.npy --explain --device native
+prints 'measurements are left aside: '
+CLATTN_TUNING=7 bad 2 "neither 0 nor 1" attend "${files[@]}"
+rm -r config
+bad 2 "--show and --clear are two wishes" tune --show --clear
+bad 2 "--show measures nothing" tune --show --quick
+bad 2 "--clear measures nothing" tune --op project --clear
+bad 2 "--op wants all|attention" tune --op all-of-them
 
 # ---- JSON, or the sentence that says why there is none
 "$program" devices --json - >stdout 2>stderr
