@@ -62,6 +62,13 @@ static void print_line(const char *key, const char *row, const char *other, doub
         printf("%-70s  %-20s  %.2f times as fast as %s, noise %.1f %%\n", key, row, ratio, other, 1e2 * noise);
 }
 
+static void print_origin(const clattn__tuned *line, bool again) {
+    clattn__text text = {0};
+    clattn__tuned_origin(&text, line);
+    printf("%s%s\n", again ? "\n" : "", text.data ? text.data : "");
+    clattn__text_free(&text);
+}
+
 static int show(clattn_context *context) {
     size_t count;
     const char *problems;
@@ -71,7 +78,7 @@ static int show(clattn_context *context) {
     if (count == 0 && !clattn__tuning_is_off()) printf("nothing was measured for %s\n", context->device.info.id);
     for (size_t n = 0; n < count; n++) {
         const bool starts = n == 0 || lines[n].file != lines[n - 1].file;
-        if (starts) printf("%smeasured on %s, %s\n", n ? "\n" : "", clattn__tuning_level_name(lines[n].level), lines[n].file);
+        if (starts) print_origin(&lines[n], n > 0);
         print_line(lines[n].key, lines[n].row, lines[n].other, lines[n].ratio, lines[n].noise);
     }
     return CLI_SUCCESS;

@@ -58,6 +58,14 @@ static void remark(tune_session *session, const char *format, ...) {
     clattn__text_free(&line);
 }
 
+/* Whether another plan is within the limit; else a remark. */
+static bool may_build(tune_session *session, const char *what) {
+    const unsigned long builds = session->device.context->builds;
+    if (!session->most_builds || builds + BUILDS_OF_A_PLAN <= session->most_builds) return true;
+    remark(session, "left out, %s: %lu programs are built, and quick builds at most %lu", what, builds, session->most_builds);
+    return false;
+}
+
 /* ---- which rows ------------------------------------------------------------------------------------------------------ */
 
 /* What a plan of the problem asks of the role. */
@@ -111,12 +119,7 @@ static bool runs_row(const bench_candidate *candidate, const clattn__row *row) {
 static bool make_candidate(tune_session *session, const tune_shape *shape, bench_problem *problem, const clattn__row *row,
                            bench_candidate *candidate) {
     bench_error error;
-    const clattn_context *context = session->device.context;
-    if (session->most_builds && context->builds + BUILDS_OF_A_PLAN > session->most_builds) {
-        remark(session, "left out, %s: %lu programs are built, and quick builds at most %lu", row->name, context->builds,
-               session->most_builds);
-        return false;
-    }
+    if (!may_build(session, row->name)) return false;
     if (!clattn__tuning_try(session->device.context, row)) return false;
     if (!bench_candidate_plan(candidate, &session->device, problem, shape->variant, &error)) {
         remark(session, "left out, %s: %s", row->name, error.text);
@@ -174,6 +177,7 @@ static bool measure_problem(tune_session *session, const tune_shape *shape, benc
     bench_error refusal;
     *result = (tune_result){0};
     describe(shape, result->shape, sizeof result->shape);
+    if (!may_build(session, clattn__roles[shape->role].entry)) return true;
     if (!ask(session, shape, problem, &q, &refusal)) {
         remark(session, "left out, %s of %s: %s", clattn__roles[shape->role].entry, result->shape, refusal.text);
         return true;
