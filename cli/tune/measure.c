@@ -43,9 +43,7 @@ void tune_progress(const tune_session *session, const char *format, ...) {
     va_end(list);
 }
 
-/* A line, kept once. */
-static void remark(tune_session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void remark(tune_session *session, const char *format, ...) {
+void tune_remark(tune_session *session, const char *format, ...) {
     clattn__text line = {0};
     va_list list;
     va_start(list, format);
@@ -62,7 +60,8 @@ static void remark(tune_session *session, const char *format, ...) {
 static bool may_build(tune_session *session, const char *what) {
     const unsigned long builds = session->device.context->builds;
     if (!session->most_builds || builds + BUILDS_OF_A_PLAN <= session->most_builds) return true;
-    remark(session, "left out, %s: %lu programs are built, and quick builds at most %lu", what, builds, session->most_builds);
+    tune_remark(session, "left out, %s: %lu programs are built, and quick builds at most %lu", what, builds,
+                session->most_builds);
     return false;
 }
 
@@ -122,14 +121,14 @@ static bool make_candidate(tune_session *session, const tune_shape *shape, bench
     if (!may_build(session, row->name)) return false;
     if (!clattn__tuning_try(session->device.context, row)) return false;
     if (!bench_candidate_plan(candidate, &session->device, problem, shape->variant, &error)) {
-        remark(session, "left out, %s: %s", row->name, error.text);
+        tune_remark(session, "left out, %s: %s", row->name, error.text);
         return false;
     }
     bool right = runs_row(candidate, row);
     if (!right) {
-        remark(session, "left out, %s: it failed here, and %s serves", row->name, candidate->row);
+        tune_remark(session, "left out, %s: it failed here, and %s serves", row->name, candidate->row);
     } else if (!bench_candidate_verify(candidate, session->reference, &error)) {
-        remark(session, "NOT TIMED, %s: %s", row->name, error.text);
+        tune_remark(session, "NOT TIMED, %s: %s", row->name, error.text);
         session->wrong = true;
         right = false;
     }
@@ -179,7 +178,7 @@ static bool measure_problem(tune_session *session, const tune_shape *shape, benc
     describe(shape, result->shape, sizeof result->shape);
     if (!may_build(session, clattn__roles[shape->role].entry)) return true;
     if (!ask(session, shape, problem, &q, &refusal)) {
-        remark(session, "left out, %s of %s: %s", clattn__roles[shape->role].entry, result->shape, refusal.text);
+        tune_remark(session, "left out, %s of %s: %s", clattn__roles[shape->role].entry, result->shape, refusal.text);
         return true;
     }
     if (!clattn__tuning_key(shape->role, &q.params, result->key)) return bench_fail(error, "%s is not tuned", q.row->name);

@@ -84,6 +84,8 @@ bool tune_session_open(tune_session *, const char *device, bool quick, bench_err
 void tune_session_close(tune_session *);
 /* Measure a shape into session->results. What cannot be measured is a remark. */
 bool tune_measure(tune_session *, const tune_shape *, bench_error *);
+/* A line of remarks, kept once. */
+void tune_remark(tune_session *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void tune_progress(const tune_session *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- store.c ------------------------------------------------------------------------------------------------------- */
