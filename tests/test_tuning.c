@@ -450,6 +450,27 @@ START_TEST(bad_files_are_warned_of_once_and_the_good_one_counts) {
 }
 END_TEST
 
+/* Of a GPU it is known which rows spill registers there: measured elsewhere, such a row is not taken over. */
+START_TEST(rows_for_other_devices_need_this_device) {
+    char row[64], text[4096];
+    make_directory();
+    for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
+        clattn_context *context = open_device("opencl:0:0:gpu");
+        if (!context) break;
+        context->device.gpu = CLATTN__NVIDIA;
+        if (elsewhere) context->device.info.name[0] = '?';
+        put_choice(context, "a.json", "project_8x8");
+        context->device.info.name[0] = 'x';
+        if (!elsewhere) put_choice(context, "a.json", "project_8x8");
+        plan_product(context, 1, NULL, row, text, sizeof text);
+        ck_assert_str_eq(row, elsewhere ? "project_64x64" : "project_8x8");
+        if (elsewhere) ASSERT_SAYS(text, "which cannot be: meant for other devices; measured on a device of its architecture");
+        clattn_context_destroy(context);
+    }
+    remove_directory();
+}
+END_TEST
+
 START_TEST(no_directory_is_no_fault) {
     char row[64], text[4096];
     make_directory();
@@ -632,6 +653,77 @@ START_TEST(measured_stored_found) {
 END_TEST
 #endif
 
+/* A program: a row in a variant. */
+typedef struct program {
+    const clattn__row *row;
+    clattn__variant variant;
+} program;
+
+static size_t add_program(program *programs, size_t count, const clattn__row *row, const clattn__variant *variant) {
+    for (size_t n = 0; n < count; n++)
+        if (programs[n].row == row && memcmp(&programs[n].variant, variant, sizeof *variant) == 0) return count;
+    programs[count] = (program){row, *variant};
+    return count + 1;
+}
+
+/* What a choice of rows may depend on. */
+static clattn__params params_of(const tune_shape *s) {
+    clattn__params params = {0};
+    if (s->role == CLATTN__ROLE_PROJECT) return params;
+    params.attention.dtype = (int32_t)bench_shape_dtype(&s->shape);
+    params.attention.head_dim = params.attention.value_dim = (int32_t)s->shape.head_dim;
+    params.attention.heads_q = params.attention.heads_kv = s->shape.heads_q;
+    params.attention.len_q = s->shape.len_q;
+    return params;
+}
+
+/* What the library chooses of itself, as clattn__choose_row does. */
+static const clattn__row *own_choice(clattn__role role, const clattn__device *device, const clattn__variant *variant,
+                                     const clattn__params *params) {
+    const clattn__row *spare = NULL;
+    for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++) {
+        if (row->role != role || clattn__row_obstacle(row, device, variant, params)) continue;
+        if (clattn__row_is_meant(row, device)) return row;
+        if (!spare) spare = row;
+    }
+    return spare;
+}
+
+static size_t quick_programs(clattn__devices gpu) {
+    static program programs[1024];
+    static const clattn__variant none;
+    tune_shape shapes[TUNE_MOST_SHAPES];
+    const clattn__device device = {
+        .gpu = gpu, .has_gpu_family = true, .has_mma = gpu == CLATTN__NVIDIA, .max_work_group = 1024, .local_bytes = 48 << 10};
+    size_t count = add_program(programs, 0, clattn__row_named("merge_8"), &none); /* of split attention */
+    const size_t shape_count = tune_shapes(0, true, TUNE_SCALE_GPU, shapes);
+    for (size_t n = 0; n < shape_count; n++) {
+        const clattn__role role = shapes[n].role;
+        const clattn__params params = params_of(&shapes[n]);
+        clattn__variant variant;
+        ck_assert(clattn__role_variant(role, &params, &variant));
+        const clattn__row *own = own_choice(role, &device, &variant, &params);
+        ck_assert_ptr_nonnull(own);
+        for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++)
+            if (row->role == role && tune_is_promising(row, own, &device) &&
+                !clattn__row_obstacle(row, &device, &variant, &params))
+                count = add_program(programs, count, row, &variant);
+    }
+    return count;
+}
+
+/* On no GPU does quick leave rows out for it: what it may build beside the rows is a handful. */
+START_TEST(quick_needs_no_more_programs) {
+    static const clattn__devices gpus[] = {CLATTN__NVIDIA, CLATTN__AMD, CLATTN__INTEL, 0};
+    for (size_t n = 0; n < COUNT(gpus); n++) {
+        const size_t count = quick_programs(gpus[n]);
+        printf("quick builds %zu programs on a GPU of kind %d\n", count, (int)gpus[n]);
+        ck_assert_uint_gt(count, 0);
+        ck_assert_uint_le(count + 12, TUNE_QUICK_BUILDS);
+    }
+}
+END_TEST
+
 START_TEST(quick_keeps_to_its_number_of_programs) {
     make_directory();
     if (open_session(true)) {
@@ -728,6 +820,7 @@ static Suite *tuning_suite(void) {
     tcase_add_loop_test(tests, a_plan_follows_the_file_where_it_may, 0, COUNT(plan_cases));
     tcase_add_test(tests, the_environment_turns_it_off);
     tcase_add_test(tests, bad_files_are_warned_of_once_and_the_good_one_counts);
+    tcase_add_test(tests, rows_for_other_devices_need_this_device);
     tcase_add_test(tests, no_directory_is_no_fault);
     tcase_add_loop_test(tests, gain_or_keep, 0, COUNT(choose_cases));
     tcase_add_test(tests, what_is_far_behind_is_not_sampled);
@@ -735,6 +828,7 @@ static Suite *tuning_suite(void) {
 #ifdef CLATTN_HAVE_CJSON
     tcase_add_test(tests, measured_stored_found);
 #endif
+    tcase_add_test(tests, quick_needs_no_more_programs);
     tcase_add_test(tests, quick_keeps_to_its_number_of_programs);
 #ifdef CLATTN_TESTS_OPENCL
     tcase_add_test(tests, a_slow_default_is_replaced);

@@ -24,8 +24,8 @@ typedef struct tune_options {
 static const cli_option options_table[] = {
     {"device", "DEVICE", "auto, gpu, cpu, native, opencl or opencl:P:D", CLI_TEXT, offsetof(tune_options, device)},
     {"op", tune_ops, "measure one operation (all)", CLI_CHOICE, offsetof(tune_options, op)},
-    {"quick", NULL, "the most common kinds of problems, smaller, within a minute; at most 60 programs are built", CLI_FLAG,
-     offsetof(tune_options, quick)},
+    {"quick", NULL, "the most common kinds of problems, smaller, about a minute of them; at most 60 programs are built",
+     CLI_FLAG, offsetof(tune_options, quick)},
     {"json", "FILE|-", "what was measured, as JSON too", CLI_TEXT, offsetof(tune_options, json)},
     {"show", NULL, "measure nothing: what counts on this device, and where it comes from", CLI_FLAG,
      offsetof(tune_options, show)},

@@ -92,14 +92,18 @@ static bool ask(tune_session *session, const tune_shape *shape, const bench_prob
     return q->row || bench_fail(error, "no step of a plan %ss", clattn__roles[shape->role].entry);
 }
 
-/* The library's own choice, then all others that may serve; in a hurry only those that are meant for the device. */
+bool tune_is_promising(const clattn__row *row, const clattn__row *own, const clattn__device *device) {
+    return clattn__row_is_meant(row, device) || !clattn__row_is_meant(own, device);
+}
+
+/* The library's own choice, then all others that may serve. */
 static size_t list_rows(const tune_session *session, const question *q, const clattn__row *rows[TUNE_MOST_ROWS]) {
     const clattn__device *device = &session->device.context->device;
     size_t count = 0;
     rows[count++] = q->row;
     for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count && count < TUNE_MOST_ROWS; row++) {
         if (row->role != q->row->role || row == q->row) continue;
-        if (session->quick && !clattn__row_is_meant(row, device)) continue;
+        if (session->quick && !tune_is_promising(row, q->row, device)) continue;
         if (!clattn__row_refusal(session->device.context, row, &q->params)) rows[count++] = row;
     }
     return count;
