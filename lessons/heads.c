@@ -59,9 +59,9 @@ static void show_split(lesson *lesson, const heads *h) {
         ->decimals = 0;
     doc_say(doc, "每个矩阵的前两列归头 0，后两列归头 1。",
             "Of each matrix the first two columns are head 0's, the last two head 1's.");
-    lesson_show(lesson, "q", doc_text(doc, "查询 Q", "Queries Q"), "Q", DOC_ROLE_Q, h->q, labels, NULL);
-    lesson_show(lesson, "k", doc_text(doc, "键 K", "Keys K"), "K", DOC_ROLE_K, h->k, labels, NULL);
-    lesson_show(lesson, "v", doc_text(doc, "值 V", "Values V"), "V", DOC_ROLE_V, h->v, labels, NULL);
+    lesson_show(lesson, "q", doc_text(doc, "查询 Q", "Queries Q"), "Q", DOC_ROLE_Q, h->q, words, NULL);
+    lesson_show(lesson, "k", doc_text(doc, "键 K", "Keys K"), "K", DOC_ROLE_K, h->k, words, NULL);
+    lesson_show(lesson, "v", doc_text(doc, "值 V", "Values V"), "V", DOC_ROLE_V, h->v, words, NULL);
     for (int i = 0; i < HEADS; i++) {
         doc_step(doc, "头 %d：自己打分，自己 softmax，自己混合。", "Head %d: scores, softmax and mixing of its own.", i);
         doc_matrix *map =

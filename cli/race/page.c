@@ -7,6 +7,7 @@
 #include <setjmp.h>
 
 #include "bench/stats.h"
+#include "lessons/lesson.h"
 #include "lessons/page/page.h"
 
 static const char *attention_name(const doc *doc) {
@@ -191,8 +192,8 @@ static doc compose(arena *arena, const race_results *results, race_language lang
     const race_pair *all = &results->units[results->unit_count - 1];
     doc doc = {.arena = arena, .language = language == RACE_ZH ? DOC_ZH : DOC_EN, .name = "race", .minutes = 3};
     doc.title = doc_text(&doc, "赛跑：逐词走，还是一次到", "The race: word by word, or all at once");
-    doc.device = arena_format(arena, "%s (%s); %s; clattn %s", results->device->info.id, results->device->info.name,
-                              results->os, clattn_version());
+    doc.device = arena_format(arena, "%s; %s; clattn %s", lesson_device_text(&doc, &results->device->info), results->os,
+                              clattn_version());
     doc_ask(
         &doc,
         doc_text(&doc, "两边同样宽（%lld），读同样的 %lld 个词。谁先到？词越来越多，还会一样吗？",
