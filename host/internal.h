@@ -242,7 +242,7 @@ size_t clattn__dtype_size(clattn_dtype); /* bytes; 0 for what is no type */
 double clattn__load(clattn_dtype, const void *data, i64 index);
 void clattn__store(clattn_dtype, void *data, i64 index, double value);
 double clattn__round(clattn_dtype, double value); /* as it would be stored */
-strides clattn__strides(const clattn_tensor *); /* those of size-1 dimensions become 0 */
+strides clattn__strides(const clattn_tensor *); /* 0 where there is no second element: what stands there is unchecked */
 
 /* ---- plans -------------------------------------------------------------------------------------------------------- */
 

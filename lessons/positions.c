@@ -64,7 +64,10 @@ static lesson_attention attend(lesson *lesson, const weights *w, mat x) {
 
 static double largest_difference(mat a, mat b) {
     double largest = 0;
-    for (int64_t i = 0; i < a.rows * a.cols; i++) largest = fmax(largest, fabs(a.at[i] - b.at[i]));
+    for (int64_t i = 0; i < a.rows * a.cols; i++) {
+        const double difference = fabs(a.at[i] - b.at[i]);
+        if (difference > largest) largest = difference; /* by fmax gcc 12 breaks off on aarch64 */
+    }
     return largest;
 }
 
