@@ -177,7 +177,7 @@ static long long rounded(double length) {
 
 void race_turn(const race_results *results, race_contrast which, race_language language, clattn__text *text) {
     static const char *const crossed[] = {"在 %lld 个词附近反转", "turns near %lld words"};
-    static const char *const not_crossed[] = {"直到 %lld 个词都是%s", "does not turn up to %lld words (%s)"};
+    static const char *const not_crossed[] = {"直到 %lld 个词都没有反转（%s）", "does not turn up to %lld words (%s)"};
     const bench_contrast contrast = race_contrast_of(results, which, language);
     const double crossing = bench_crossing(&contrast, 1, 1);
     const race_pair *last = &results->lengths[which][results->length_count - 1];
