@@ -50,6 +50,9 @@ FIGURE_PAGES = {
     "positional_encoding/value": "positions",
 }
 
+# Which page speaks of which other lesson.
+REFERENCES = {"lstm-memory": "rnn-bottleneck", "memory": "softmax", "parameters": "serial-steps"}
+
 failures = []
 
 
@@ -283,6 +286,9 @@ def check_course(browser, folder, names):
         links = browser.script("return Array.from(document.querySelectorAll('nav.foot a')).map(a => a.getAttribute('href'))")
         expected = [f"{names[n - 1]}.html"] * (n > 0) + ["index.html"] + [f"{other}.html" for other in names[n + 1:n + 2]]
         check(links == expected, folder.name, name, ": leads to", links)
+        links = browser.script("return Array.from(document.querySelectorAll('main a')).map(a => a.getAttribute('href'))")
+        expected = [f"{REFERENCES[name]}.html"] if name in REFERENCES else []
+        check(links == expected, folder.name, name, ": refers to", links)
 
 
 # ---- behaviour -------------------------------------------------------------------------------------------------------
