@@ -59,7 +59,7 @@ static void plot_memory(lesson *lesson, int64_t dim, const memory_run *run) {
     plot->x = (doc_axis){.label = doc_text(doc, "句长（词）", "length (words)"), .logarithmic = true};
     plot->y = (doc_axis){.label = "KiB", .logarithmic = true};
     plot->decimals = 0;
-    doc_add_series(doc, plot, doc_text(doc, "Q + K + V（算出来的）", "Q + K + V (computed)"), DOC_ROLE_Q, run->count,
+    doc_add_series(doc, plot, doc_text(doc, "Q + K + V（算出来的）", "Q + K + V (computed)"), DOC_ROLE_X, run->count,
                    run->lengths, run->inputs);
     doc_add_series(doc, plot,
                    same ? doc_text(doc, "权重矩阵（算出来的）= 分步法要的工作区（计划所说）",
@@ -70,7 +70,7 @@ static void plot_memory(lesson *lesson, int64_t dim, const memory_run *run) {
         doc_add_series(doc, plot, doc_text(doc, "分步法要的工作区（计划所说）", "workspace of staged (as its plan says)"),
                        DOC_ROLE_SCORES, run->count, run->lengths, run->staged);
     doc_add_series(doc, plot, doc_text(doc, "融合法要的工作区（计划所说）", "workspace of fused (as its plan says)"),
-                   DOC_ROLE_V, run->count, run->lengths, run->fused);
+                   DOC_ROLE_OUT, run->count, run->lengths, run->fused);
     doc_summary(doc, "句长 %s：权重 %s，Q、K、V 一共 %s；分步法另要工作区 %s，融合法 %s。",
                 "At length %s: weights %s, Q, K and V %s together; of workspace, staged wants %s, fused %s.",
                 lesson_count(lesson, (int64_t)run->lengths[last]), size_text(lesson, run->weights[last]),

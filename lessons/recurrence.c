@@ -116,6 +116,30 @@ static void plot_cosines(lesson *lesson, const pairs_setting *setting, const dou
                 cosines[0], (long long)setting->lengths[last], cosines[last]);
 }
 
+/* B laid over A: the number of h in which they differ most after word 1. */
+static void lay_over(lesson *lesson, mat a, mat b) {
+    doc *doc = &lesson->doc;
+    double steps[TRACE_STEPS], of_a[TRACE_STEPS], of_b[TRACE_STEPS];
+    int64_t most = 0;
+    for (int64_t d = 1; d < a.cols; d++)
+        if (fabs(mat_at(a, 0, d) - mat_at(b, 0, d)) > fabs(mat_at(a, 0, most) - mat_at(b, 0, most))) most = d;
+    for (int t = 0; t < TRACE_STEPS; t++) {
+        steps[t] = t + 1;
+        of_a[t] = mat_at(a, t, most);
+        of_b[t] = mat_at(b, t, most);
+    }
+    doc_plot *plot =
+        doc_add_plot(doc, "laid-over",
+                     doc_text(doc, "把 B 叠在 A 上：h 的第 %lld 列", "B laid over A: column %lld of h", (long long)most));
+    plot->x = (doc_axis){.label = doc_text(doc, "读过的词", "words read")};
+    plot->y = (doc_axis){.label = doc_text(doc, "h 里的这个数", "this number of h"), .low = -1, .high = 1};
+    doc_add_series(doc, plot, doc_text(doc, "句子 A", "sentence A"), DOC_ROLE_RECURRENCE, TRACE_STEPS, steps, of_a);
+    doc_add_series(doc, plot, doc_text(doc, "句子 B", "sentence B"), DOC_ROLE_OUT, TRACE_STEPS, steps, of_b);
+    doc_summary(doc, "第 1 个词之后相差 %.2f，第 %d 个词之后相差 %.2f：两条线合成了一条。",
+                "%.2f apart after word 1, after word %d %.2f: two lines have become one.", fabs(of_a[0] - of_b[0]), TRACE_STEPS,
+                fabs(of_a[TRACE_STEPS - 1] - of_b[TRACE_STEPS - 1]));
+}
+
 /* One pair, word by word: where A stands, where B stands, and what is left of their difference. */
 static void show_trace(lesson *lesson, const pairs_setting *setting, numpy_random *random, lesson_recurrence recurrence) {
     doc *doc = &lesson->doc;
@@ -142,6 +166,7 @@ static void show_trace(lesson *lesson, const pairs_setting *setting, numpy_rando
     doc_grow_together(doc, second, DOC_BY_ROW);
     lesson_scale(first, -1, 1);
     lesson_scale(second, -1, 1);
+    lay_over(lesson, a, b);
     doc_plot *plot = doc_add_plot(doc, "trace", doc_text(doc, "第一个词的痕迹", "The trace of the first word"));
     plot->x = (doc_axis){.label = doc_text(doc, "读过的词", "words read")};
     plot->y = (doc_axis){.label = "|h_A - h_B|"};
