@@ -21,14 +21,19 @@ static const cli_option options[] = {
     {"value-dim", "N", "width of a head's values; as wide by default", CLI_INTEGER, offsetof(bench_args, value_dim), SIZE},
     {"causal", "ALIGN", "top-left, bottom-right, past or an offset; no mask by default", CLI_ALIGN,
      offsetof(bench_args, causal)},
-    {"window", "L,R", "attention: keys to the left and the right of a query's; -1: all", CLI_INTEGERS, offsetof(bench_args, window),
-     .minimum = -1, .maximum = 1 << 24},
+    {"window", "L,R", "attention: keys to the left and the right of a query's; -1: all", CLI_INTEGERS,
+     offsetof(bench_args, window), .minimum = -1, .maximum = 1 << 24},
     {"dtype", "f32|f16|bf16|f64", "attention: the type of its elements (f32)", CLI_CHOICE, offsetof(bench_args, dtype)},
     {"algorithm", "auto|staged|fused|split", "of attention; each that suits by default", CLI_CHOICE,
      offsetof(bench_args, algorithm)},
     {"seed", "N", "of the random inputs (1)", CLI_INTEGER, offsetof(bench_args, seed), .minimum = 0, .maximum = 1LL << 52},
     {"peers", NULL, "OpenBLAS or CLBlast beside it", CLI_FLAG, offsetof(bench_args, peers)},
+    {"torch", NULL, "attention: PyTorch's beside it, by the torch of python3, on a GPU that both see", CLI_FLAG,
+     offsetof(bench_args, torch)},
+    {"one-type", NULL, "attention: f16 and bf16 not beside f32", CLI_FLAG, offsetof(bench_args, one_type)},
     {"quick", NULL, "fewer lengths, at most 30 s", CLI_FLAG, offsetof(bench_args, quick)},
+    {"limit", "SECONDS", "leave out what would take longer in all", CLI_INTEGER, offsetof(bench_args, limit), .minimum = 1,
+     .maximum = 1 << 20},
     {"json", "FILE", "the records as JSON; - for standard output", CLI_TEXT, offsetof(bench_args, json)},
     {"csv", "FILE", "the records as CSV; - for standard output", CLI_TEXT, offsetof(bench_args, csv)},
     {"report", "FILE", "one HTML page with plots, which needs no network", CLI_TEXT, offsetof(bench_args, report)},
@@ -78,6 +83,8 @@ static const char *contradiction(const bench_args *args) {
     if (args->window.count && args->window.values[0] < 0 && args->window.values[1] < 0) return "--window -1,-1 is no window";
     if (args->job != BENCH_JOB_ATTENTION && (args->window.count || args->dtype.given))
         return "--window and --dtype are of bench attention";
+    if (args->job != BENCH_JOB_ATTENTION && (args->one_type || args->torch))
+        return "--one-type and --torch are of bench attention";
     if (args->json && args->csv && strcmp(args->json, "-") == 0 && strcmp(args->csv, "-") == 0)
         return "--json - and --csv - both want standard output";
     if (args->markdown && bench_args_owns_stdout(args)) return "--markdown and a file named - both want standard output";

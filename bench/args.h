@@ -18,12 +18,12 @@ typedef enum bench_job {
 
 typedef struct bench_args {
     bench_job job;
-    cli_integer batch, heads, kv_heads, kv_len, head_dim, value_dim, seed;
+    cli_integer batch, heads, kv_heads, kv_len, head_dim, value_dim, seed, limit;
     cli_integers len, threads, window;
     cli_align causal;
     cli_integer dtype, algorithm; /* choices; algorithm in the order of clattn_algorithm, dtype in bench_args_dtype's */
     const char *device, *json, *csv, *report;
-    bool peers, quick, markdown;
+    bool peers, torch, one_type, quick, markdown;
 } bench_args;
 
 /* argv[0] is "bench". False when the command is over (help, or a mistake named): *exit_code says how. */

@@ -62,6 +62,12 @@ static int present(const bench_session *session) {
     return session->failed || session->records.failed ? CLI_FAILURE : CLI_SUCCESS;
 }
 
+/* A job that cannot go on has failed, but what it had measured is told. */
+static void give_up(bench_session *session, const bench_error *error) {
+    bench_session_remark(session, "GIVEN UP: %s", error->text);
+    session->failed = true;
+}
+
 static int run(const bench_args *args) {
     bench_session session;
     bench_error error;
@@ -69,10 +75,8 @@ static int run(const bench_args *args) {
     if (args->json && json_missing()) return cli_fail("bench", CLI_USAGE, "%s", json_missing());
     if (!bench_session_open(&session, args, &error))
         code = cli_fail("bench", CLI_USAGE, "%s", error.text);
-    else if (!jobs[args->job](&session, &error)) {
-        bench_session_progress(&session, "%s", "");
-        code = cli_fail("bench", CLI_FAILURE, "%s", error.text);
-    } else {
+    else {
+        if (!jobs[args->job](&session, &error)) give_up(&session, &error);
         bench_session_progress(&session, "%s", "");
         code = present(&session);
     }

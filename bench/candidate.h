@@ -16,6 +16,16 @@ typedef struct bench_time {
     double event_ms; /* the device's own clock; NaN where there is none */
 } bench_time;
 
+/* The device's limits. */
+typedef enum bench_limit_kind {
+    BENCH_LIMIT_MULTIPLY_ADD,
+    BENCH_LIMIT_FRAGMENTS,  /* OpenCL: f16 products on tensor cores, by the instruction of kernels/gpu/mma.h */
+    BENCH_LIMIT_READ_LOCAL, /* OpenCL: from a work-group's local memory */
+    BENCH_LIMIT_READ_CACHE,
+    BENCH_LIMIT_READ_MEMORY,
+    BENCH_LIMIT_NONE, /* as a candidate's peak: not known */
+} bench_limit_kind;
+
 typedef struct bench_candidate_class {
     /* Run once, wait for the end, and say how long it took. No copy between host and device. */
     bool (*run)(bench_candidate *, bench_time *, bench_error *);
@@ -33,6 +43,7 @@ struct bench_candidate {
     double flops, bytes;                                /* 0: does not apply */
     int64_t launches, dependent_steps, workspace_bytes; /* -1: unknown */
     int64_t tile;                                       /* queries a tile, 0: unknown */
+    bench_limit_kind peak;                              /* the limit that its FLOPs are held against */
     void *state;
 };
 
@@ -50,8 +61,7 @@ bool bench_candidate_clblast(bench_candidate *, bench_device *, bench_problem *,
 /* The problem's inputs to the OpenCL device, or its output back. */
 bool bench_candidate_copy(bench_candidate *, bench_device *, bench_problem *, bool to_device, bench_error *);
 
-/* The device's limits. */
-typedef enum bench_limit_kind { BENCH_LIMIT_MULTIPLY_ADD, BENCH_LIMIT_READ_CACHE, BENCH_LIMIT_READ_MEMORY } bench_limit_kind;
+/* A limit of the device; fails, with the reason, where it has no such thing. */
 bool bench_candidate_limit(bench_candidate *, bench_device *, bench_limit_kind, const bench_isa *, bench_error *);
 
 /* A zeroed candidate is accepted. */

@@ -41,6 +41,13 @@ static void release(bench_candidate *candidate) {
 
 static const bench_candidate_class host_plan = {.run = run, .release = release};
 
+/* Whether the most of its work is done by products of fragments. */
+static bool has_fragments(const clattn_plan *plan) {
+    for (size_t i = 0; i < plan->step_count; i++)
+        if (clattn__row_macro(plan->steps[i].row, "MMA", 0)) return true;
+    return false;
+}
+
 /* Queries a tile of the row that attends. */
 static int64_t tile_of(const clattn_plan *plan) {
     for (size_t i = 0; i < plan->step_count; i++) {
@@ -64,6 +71,7 @@ static void describe(bench_candidate *candidate, const clattn_plan *plan) {
     candidate->dependent_steps = info.dependent_steps;
     candidate->workspace_bytes = (int64_t)info.workspace_bytes;
     candidate->tile = tile_of(plan);
+    candidate->peak = has_fragments(plan) ? BENCH_LIMIT_FRAGMENTS : BENCH_LIMIT_MULTIPLY_ADD;
 }
 
 bool bench_candidate_plan(bench_candidate *candidate, bench_device *device, bench_problem *problem, bench_variant variant,

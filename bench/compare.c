@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/json.h"
 #include "cli/options.h"
 #include "error.h"
 #include "json.h"
@@ -88,6 +89,39 @@ static void warn_if_different(const bench_records *a, const bench_records *b, be
     if (strcmp(x, y) != 0) printf("%s differs: %s | %s\n", bench_fields[field].name, x, y);
 }
 
+#ifdef CLATTN_HAVE_CJSON
+/* What the table says, as JSON: a pair is the places of its records in the two files. */
+static cJSON *tree_of(const bench_records *a, const bench_records *b) {
+    const double drift = bench_drift(a, b);
+    cJSON *tree = cJSON_CreateObject();
+    cJSON_AddStringToObject(tree, "schema", "clattn-compare-1");
+    cJSON_AddNumberToObject(tree, "drift", drift);
+    cJSON *pairs = cJSON_AddArrayToObject(tree, "pairs");
+    for (size_t i = 0; i < a->count; i++) {
+        const bench_record *other = find(b, &a->items[i]);
+        if (!other || !is_timed(&a->items[i]) || !is_timed(other)) continue;
+        cJSON *pair = cJSON_CreateObject();
+        cJSON_AddNumberToObject(pair, "before", (double)i);
+        cJSON_AddNumberToObject(pair, "after", (double)(other - b->items));
+        cJSON_AddNumberToObject(pair, "speed", cost_of(&a->items[i]) / cost_of(other));
+        cJSON_AddStringToObject(pair, "change", bench_change_name(bench_change_of(&a->items[i], other, drift)));
+        cJSON_AddItemToArray(pairs, pair);
+    }
+    return tree;
+}
+
+static int write_json(const bench_records *a, const bench_records *b, const char *path) {
+    output_set outputs = {0};
+    if (!json_write(&outputs, path, tree_of(a, b))) return cli_fail("bench compare", CLI_USAGE, "--json: %s", outputs.error);
+    return output_commit(&outputs) ? CLI_SUCCESS : cli_fail("bench compare", CLI_FAILURE, "%s", outputs.error);
+}
+#else
+static int write_json(const bench_records *a, const bench_records *b, const char *path) {
+    (void)a, (void)b, (void)path;
+    return cli_fail("bench compare", CLI_USAGE, "--json: %s", json_missing());
+}
+#endif
+
 static int compare(const bench_records *a, const bench_records *b) {
     static const bench_field context[] = {BENCH_DEVICE_NAME, BENCH_DRIVER, BENCH_OS, BENCH_VERSION, BENCH_COMMIT};
     for (size_t i = 0; i < sizeof context / sizeof *context; i++) warn_if_different(a, b, context[i]);
@@ -112,7 +146,13 @@ static int compare(const bench_records *a, const bench_records *b) {
 }
 
 int bench_compare_main(int argc, char **argv) {
-    static const cli_option options[] = {{NULL}};
+    typedef struct compare_options {
+        const char *json;
+    } compare_options;
+    static const cli_option options[] = {
+        {"json", "FILE|-", "the pairs as JSON: places in both files, speed, change", CLI_TEXT, offsetof(compare_options, json)},
+        {NULL},
+    };
     static const cli_command command = {
         "bench compare",
         "two results of `clattn bench --json` beside one another",
@@ -123,13 +163,14 @@ int bench_compare_main(int argc, char **argv) {
         "more than 5 %, than both runs' noise and than the machine's own drift, and the minima moved the same way.\n"};
     bench_records files[2] = {{0}, {0}};
     bench_error error;
-    char unused;
-    int code = CLI_USAGE, first = cli_parse(&command, argc, argv, &unused, &code);
+    compare_options given = {0};
+    int code = CLI_USAGE, first = cli_parse(&command, argc, argv, &given, &code);
     if (first < 0) return code;
     if (!bench_json_read(argv[first], &files[0], &error) || !bench_json_read(argv[first + 1], &files[1], &error))
         code = cli_fail("bench compare", CLI_USAGE, "%s", error.text);
     else
-        code = compare(&files[0], &files[1]);
+        code = given.json ? write_json(&files[0], &files[1], given.json) : CLI_SUCCESS;
+    if (code == CLI_SUCCESS && !(given.json && strcmp(given.json, "-") == 0)) code = compare(&files[0], &files[1]);
     bench_records_free(&files[0]);
     bench_records_free(&files[1]);
     return code;

@@ -91,13 +91,16 @@ static void fill_times(bench_record *record, const bench_lane *lane, bool cold) 
     bench_set_text(record, BENCH_CLOCK_SOURCE, lane->source);
 }
 
+/* By bench_limit_kind: those that FLOPs are held against. */
+static const char *const peak_units[] = {"fp32 multiply-add", "f16 fragment multiply-add"};
+
 static void fill_rates(bench_record *record, const bench_candidate *candidate, double ms, double peak_gflops) {
     if (candidate->flops > 0) {
         double gflops = candidate->flops / ms * 1e-6;
         bench_set_real(record, BENCH_FLOPS, candidate->flops);
         bench_set_real(record, BENCH_GFLOPS, gflops);
         if (isfinite(peak_gflops)) {
-            bench_set_text(record, BENCH_PEAK_UNIT, "fp32 multiply-add");
+            bench_set_text(record, BENCH_PEAK_UNIT, peak_units[candidate->peak]);
             bench_set_real(record, BENCH_PEAK_GFLOPS, peak_gflops);
             bench_set_real(record, BENCH_PERCENT_OF_PEAK, 100 * gflops / peak_gflops);
         }

@@ -87,32 +87,52 @@ void bench_group_add_copies(bench_group *group, bench_device *device, bench_prob
 
 /* ---- measuring ----------------------------------------------------------------------------------------------------- */
 
-static bool add_peaks(bench_group *group, bench_error *error) {
-    for (size_t i = 0; i < group->count; i++) {
-        bench_device *device = group->candidates[i].device;
-        size_t known = 0;
-        while (known < group->peak_count && group->peaks[known].device != device) known++;
-        if (known < group->peak_count) continue;
-        if (group->peak_count == BENCH_MAX_UNITS) return bench_fail(error, "too many devices in a group");
-        if (!bench_candidate_limit(&group->peaks[known], device, BENCH_LIMIT_MULTIPLY_ADD, device->isa, error)) return false;
+/* Where the peak stands that a candidate is held against; peak_count where there is none. */
+static size_t find_peak(const bench_group *group, const bench_candidate *candidate) {
+    size_t n = 0;
+    while (n < group->peak_count && (group->peaks[n].device != candidate->device || group->peaks[n].peak != candidate->peak))
+        n++;
+    return n;
+}
+
+/* A peak that cannot be measured is none: it says why, and the figure stays. */
+static bool add_peak(bench_group *group, bench_candidate *candidate, bench_error *error) {
+    if (candidate->peak > BENCH_LIMIT_FRAGMENTS || find_peak(group, candidate) < group->peak_count) return true;
+    if (group->peak_count == BENCH_MAX_PEAKS) return bench_fail(error, "too many devices in a group");
+    bench_device *device = candidate->device;
+    if (bench_candidate_limit(&group->peaks[group->peak_count], device, candidate->peak, device->isa, error)) {
         group->peak_count++;
+        return true;
     }
+    if (candidate->peak == BENCH_LIMIT_MULTIPLY_ADD) return false;
+    bench_session_remark(group->session, "no peak for products of fragments: %s", error->text);
+    candidate->peak = BENCH_LIMIT_NONE;
     return true;
 }
 
-/* GFLOP/s of the device's multiply-adds: the best of the same turns, for a peak is what can be reached and not what others have
- * left over; once that has proved too low, the best of the whole run. */
-static double peak_of(const bench_group *group, const bench_lane *peaks, const bench_device *device, bool of_run) {
-    for (size_t i = 0; i < group->peak_count; i++)
-        if (group->peaks[i].device == device)
-            return of_run ? device->best_gflops : group->peaks[i].flops / peaks[i].stats.min * 1e-6;
-    return NAN;
+static bool add_peaks(bench_group *group, bench_error *error) {
+    for (size_t i = 0; i < group->count; i++)
+        if (!add_peak(group, &group->candidates[i], error)) return false;
+    return true;
+}
+
+static double peak_gflops(const bench_group *group, const bench_lane *peaks, size_t n) {
+    return group->peaks[n].flops / peaks[n].stats.min * 1e-6;
+}
+
+/* GFLOP/s that the candidate's instructions reach on its device: the best of the same turns, for a peak is what can be reached
+ * and not what others have left over; once that has proved too low, the best of the whole run. */
+static double peak_of(const bench_group *group, const bench_lane *peaks, const bench_candidate *candidate, bool of_run) {
+    const size_t n = find_peak(group, candidate);
+    if (n == group->peak_count) return NAN;
+    return of_run ? candidate->device->best_gflops[candidate->peak] : peak_gflops(group, peaks, n);
 }
 
 static void remember_peaks(bench_group *group, const bench_lane *peaks) {
-    for (size_t i = 0; i < group->peak_count; i++)
-        group->peaks[i].device->best_gflops =
-            fmax(group->peaks[i].device->best_gflops, group->peaks[i].flops / peaks[i].stats.min * 1e-6);
+    for (size_t i = 0; i < group->peak_count; i++) {
+        double *best = &group->peaks[i].device->best_gflops[group->peaks[i].peak];
+        *best = fmax(*best, peak_gflops(group, peaks, i));
+    }
 }
 
 static double gflops_of(const bench_lane *lane) {
@@ -122,7 +142,7 @@ static double gflops_of(const bench_lane *lane) {
 static bool any_above_peak(const bench_group *group, const bench_lane *lanes) {
     for (size_t i = 0; i < group->count; i++) {
         const bench_lane *lane = &lanes[group->peak_count + i];
-        if (gflops_of(lane) > 1.1 * peak_of(group, lanes, lane->candidate->device, false)) return true;
+        if (gflops_of(lane) > 1.1 * peak_of(group, lanes, lane->candidate, false)) return true;
     }
     return false;
 }
@@ -133,7 +153,7 @@ static bool write_records(bench_group *group, const bench_lane *lanes, bool agai
         const bench_lane *lane = &lanes[group->peak_count + i];
         bench_record *record = bench_records_add(&session->records);
         if (!record) return bench_fail(error, "out of memory");
-        double peak = peak_of(group, lanes, lane->candidate->device, again);
+        double peak = peak_of(group, lanes, lane->candidate, again);
         bool above = gflops_of(lane) > 1.1 * peak;
         record->group = session->groups;
         bench_fill_record(record, session, lane, peak, cold);
@@ -161,7 +181,7 @@ static bool measure_once(bench_group *group, bench_lane *lanes, bool cold, bench
 }
 
 static bool measure(bench_group *group, bool cold, bench_error *error) {
-    bench_lane lanes[BENCH_GROUP_MAX + BENCH_MAX_UNITS];
+    bench_lane lanes[BENCH_GROUP_MAX + BENCH_MAX_PEAKS];
     if (!measure_once(group, lanes, cold, error)) return false;
     const bool again = any_above_peak(group, lanes);
     if (again && !measure_once(group, lanes, cold, error)) return false;

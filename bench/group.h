@@ -7,13 +7,13 @@
 
 #include "session.h"
 
-enum { BENCH_GROUP_MAX = 40 };
+enum { BENCH_GROUP_MAX = 40, BENCH_MAX_PEAKS = 2 * BENCH_MAX_UNITS };
 
 typedef struct bench_group {
     bench_session *session;
     bench_candidate candidates[BENCH_GROUP_MAX];
     size_t count;
-    bench_candidate peaks[BENCH_MAX_UNITS]; /* multiply-adds, one for each device in the group */
+    bench_candidate peaks[BENCH_MAX_PEAKS]; /* multiply-adds, one for each device in the group and kind of them */
     size_t peak_count;
 } bench_group;
 

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "clock.h"
 #include "group.h"
 #include "jobs.h"
 
@@ -28,6 +29,23 @@ static void add_peers(bench_group *group, bench_device *device, bench_problem *p
     }
 }
 
+/* PyTorch's implementations, those that take the shape. It has the whole GPU, so only a whole device has it as a rival. */
+static void add_torch(bench_group *group, bench_device *device, bench_problem *problem, const bench_candidate *counted) {
+    bench_session *session = group->session;
+    bench_error error;
+    if (!bench_torch_suits(&problem->shape) || device->units != device->all_units) return;
+    if (!session->torch) session->torch = bench_torch_open(device);
+    if (!session->torch || !bench_torch_load(session->torch, problem, &error)) {
+        bench_session_remark(session, "left out, PyTorch: %s", session->torch ? error.text : "out of memory");
+        return;
+    }
+    for (const char *const *backend = bench_torch_backends; *backend; backend++) {
+        bench_candidate candidate;
+        bool made = bench_candidate_torch(&candidate, device, problem, session->torch, *backend, &error);
+        borrow_counts(bench_group_add(group, "peers", made, &candidate, &error), counted);
+    }
+}
+
 /* Where the keys are split as well. */
 enum { FEW_QUERIES = 16 };
 
@@ -37,25 +55,15 @@ static bool has_peers(const bench_shape *shape) { return bench_shape_dtype(shape
 static void add_device(bench_group *group, bench_device *device, bench_problem *problem) {
     const bench_args *args = &group->session->args;
     clattn_algorithm only = (clattn_algorithm)bench_args_or(args->algorithm, CLATTN_ALGORITHM_AUTO);
-    const bench_candidate *fused = NULL, *staged = NULL;
+    const bench_candidate *split = NULL, *fused = NULL, *staged = NULL;
     if (only == CLATTN_ALGORITHM_SPLIT || (only == CLATTN_ALGORITHM_AUTO && problem->shape.len_q <= FEW_QUERIES))
-        bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_SPLIT});
+        split = bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_SPLIT});
     if (only == CLATTN_ALGORITHM_AUTO || only == CLATTN_ALGORITHM_FUSED)
         fused = bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_FUSED});
     if (only == CLATTN_ALGORITHM_AUTO || only == CLATTN_ALGORITHM_STAGED)
         staged = bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_STAGED});
+    if (args->torch) add_torch(group, device, problem, fused ? fused : staged ? staged : split);
     if (args->peers && has_peers(&problem->shape)) add_peers(group, device, problem, fused ? fused : staged);
-}
-
-/* The units asked for; one and all by default. */
-static size_t list_units(const bench_session *session, int units[BENCH_MAX_UNITS]) {
-    const cli_integers *asked = &session->args.threads;
-    size_t count = 0;
-    for (; count < asked->count && count < BENCH_MAX_UNITS; count++) units[count] = (int)asked->values[count];
-    if (count > 0) return count;
-    units[0] = 1;
-    units[1] = session->devices[0].all_units;
-    return units[1] > 1 ? 2 : 1;
 }
 
 /* The shape asked for, and beside it what it is to be held against, so that their ratio is of one run: without its window, in f32;
@@ -69,7 +77,7 @@ static size_t list_shapes(const bench_session *session, int64_t length, bench_sh
         shapes[count].window_left = shapes[count].window_right = 0;
         shapes[count++].has_window = 0;
     }
-    if (bench_shape_dtype(&asked) != CLATTN_F32) {
+    if (bench_shape_dtype(&asked) != CLATTN_F32 && !session->args.one_type) {
         shapes[count] = asked;
         shapes[count++].dtype = CLATTN_F32;
     }
@@ -86,7 +94,7 @@ static bool measure_length(bench_session *session, int64_t length, bench_error *
     const size_t shape_count = list_shapes(session, length, shapes);
     size_t first;
     int units[BENCH_MAX_UNITS];
-    size_t unit_count = list_units(session, units);
+    size_t unit_count = bench_session_asked_units(session, units);
     bench_problem problems[MAX_SHAPES] = {{{0}}};
     bench_group group = {.session = session};
     bool right = true;
@@ -99,7 +107,7 @@ static bool measure_length(bench_session *session, int64_t length, bench_error *
         }
     }
     bench_session_progress(session, "attention at length %lld: sampling", (long long)length);
-    right = right && bench_group_measure(&group, length <= 1024, &first, error);
+    right = right && bench_group_measure(&group, length <= 1024 && !session->args.quick, &first, error);
     bench_group_free(&group);
     for (size_t i = 0; i < shape_count; i++) bench_problem_free(&problems[i]);
     return right;
@@ -109,7 +117,14 @@ bool bench_job_attention(bench_session *session, bench_error *error) {
     static const int64_t defaults[] = {512, 2048, 4096};
     int64_t lengths[BENCH_MAX_LENGTHS];
     size_t count = bench_session_lengths(session, defaults, session->args.quick ? 2 : 3, lengths);
-    for (size_t i = 0; i < count; i++)
+    double expected_s = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && !bench_session_has_time(session, lengths[i], expected_s, 0)) break;
+        const double start = bench_now_ms();
+        const size_t first = session->records.count;
         if (!measure_length(session, lengths[i], error)) return false;
+        const double growth = i + 1 < count ? (double)lengths[i + 1] / (double)lengths[i] : 1;
+        expected_s = bench_session_expect(session, first, (bench_now_ms() - start) * 1e-3, growth);
+    }
     return true;
 }

@@ -1,7 +1,8 @@
-/* `clattn bench limits`: multiply-adds and bandwidth, on one unit and on all.
+/* `clattn bench limits`: multiply-adds and bandwidth, on one unit and on all, or on as many as are asked for.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "../host/internal.h"
 #include "group.h"
 #include "jobs.h"
 
@@ -11,16 +12,18 @@ static void add_limits(bench_group *group, bench_device *device) {
     for (size_t level = 1; !device->cl && (isa = bench_isa_level(level)) != NULL; level++)
         bench_group_add_limit(group, device, BENCH_LIMIT_MULTIPLY_ADD, isa);
     bench_group_add_limit(group, device, BENCH_LIMIT_MULTIPLY_ADD, device->isa);
+    if (device->context->device.has_mma) bench_group_add_limit(group, device, BENCH_LIMIT_FRAGMENTS, device->isa);
+    if (device->cl) bench_group_add_limit(group, device, BENCH_LIMIT_READ_LOCAL, device->isa);
     bench_group_add_limit(group, device, BENCH_LIMIT_READ_CACHE, device->isa);
     bench_group_add_limit(group, device, BENCH_LIMIT_READ_MEMORY, device->isa);
 }
 
 bool bench_job_limits(bench_session *session, bench_error *error) {
-    int units[] = {1, 0};
-    for (int i = 0; i < 2; i++) {
+    int units[BENCH_MAX_UNITS];
+    const size_t unit_count = bench_session_asked_units(session, units);
+    for (size_t i = 0; i < unit_count; i++) {
         bench_device *device = bench_session_device(session, units[i], error);
         if (!device) return false;
-        if (i == 1 && device->units == 1) break;
         bench_session_progress(session, "limits on %d", device->units);
         bench_group group = {.session = session};
         size_t first;

@@ -77,14 +77,6 @@ static bool measure_length(bench_session *session, int64_t length, bench_error *
 
 /* ---- the sweep ----------------------------------------------------------------------------------------------------- */
 
-/* Seconds that the next length will take: as long as the last one, and its runs so many times as long, at least so often. */
-static double expected_seconds(const bench_session *session, size_t first, double last_s, double growth) {
-    const double runs = BENCH_MIN_SAMPLES + 4; /* verification and warm-up */
-    double ms = 0;
-    for (size_t i = first; i < session->records.count; i++) ms += bench_real(&session->records.items[i], BENCH_MS_MEDIAN);
-    return last_s + runs * ms * 1e-3 * (growth * growth - 1); /* attention's work grows with the square of the length */
-}
-
 static bool sweep(bench_session *session, double reserve_s, bench_error *error) {
     static const int64_t full[] = {16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192}, quick[] = {16, 64, 256, 1024, 2048};
     int64_t lengths[BENCH_MAX_LENGTHS];
@@ -92,16 +84,12 @@ static bool sweep(bench_session *session, double reserve_s, bench_error *error) 
                                        : bench_session_lengths(session, full, 10, lengths);
     double expected_s = 0;
     for (size_t i = 0; i < count; i++) {
-        if (i > 0 && expected_s > bench_session_seconds_left(session) - reserve_s) {
-            bench_session_remark(session, "left out, length %" PRId64 " and longer: about %.0f s more; ask with --len",
-                                 lengths[i], expected_s);
-            break;
-        }
+        if (i > 0 && !bench_session_has_time(session, lengths[i], expected_s, reserve_s)) break;
         const double start = bench_now_ms();
         const size_t first = session->records.count;
         if (!measure_length(session, lengths[i], error)) return false;
         const double growth = i + 1 < count ? (double)lengths[i + 1] / (double)lengths[i] : 1;
-        expected_s = expected_seconds(session, first, (bench_now_ms() - start) * 1e-3, growth);
+        expected_s = bench_session_expect(session, first, (bench_now_ms() - start) * 1e-3, growth);
     }
     return true;
 }

@@ -21,8 +21,9 @@ static bool measure_length(bench_session *session, int64_t length, bench_error *
     size_t first;
     if (!bench_problem_create(&problem, &shape, session->seed, error)) return false;
     bool right = true;
-    const int units[] = {1, session->devices[0].all_units};
-    for (int u = 0; right && u < (units[1] > 1 ? 2 : 1); u++) {
+    int units[BENCH_MAX_UNITS];
+    const size_t unit_count = bench_session_asked_units(session, units);
+    for (size_t u = 0; right && u < unit_count; u++) {
         bench_device *device = bench_session_device(session, units[u], error);
         right = device != NULL;
         if (!right) break;

@@ -83,10 +83,15 @@ static void calibrate(limit *state) {
 
 bool bench_candidate_limit(bench_candidate *candidate, bench_device *device, bench_limit_kind kind, const bench_isa *isa,
                            bench_error *error) {
-    static const char *const names[] = {"multiply-add", "read cache", "read memory"};
-    *candidate = (bench_candidate){.device = device, .contrast = "limits", .workspace_bytes = -1};
+    static const char *const names[] = {
+        [BENCH_LIMIT_MULTIPLY_ADD] = "multiply-add", [BENCH_LIMIT_FRAGMENTS] = "multiply-add f16 fragments",
+        [BENCH_LIMIT_READ_LOCAL] = "read local",     [BENCH_LIMIT_READ_CACHE] = "read cache",
+        [BENCH_LIMIT_READ_MEMORY] = "read memory",
+    };
+    *candidate = (bench_candidate){.device = device, .contrast = "limits", .workspace_bytes = -1, .peak = kind};
     snprintf(candidate->path, sizeof candidate->path, "%s", names[kind]);
     if (device->cl) return bench_opencl_limit(candidate, kind, error);
+    if (kind == BENCH_LIMIT_FRAGMENTS || kind == BENCH_LIMIT_READ_LOCAL) return bench_fail(error, "host memory has none");
     limit *state = calloc(1, sizeof *state);
     if (!state) return bench_fail(error, "out of memory");
     *state = (limit){.isa = isa, .kind = kind, .threads = device->units, .repeat = 1};

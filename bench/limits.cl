@@ -1,8 +1,9 @@
-/* The limits of an OpenCL device: multiply-adds in registers, and reading.
+/* The limits of an OpenCL device: multiply-adds in registers, on tensor cores, and reading.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  *   VECTOR_WIDTH   floats a vector: the device's native width, 1 on GPUs
+ *   FRAGMENTS      whether there are products of fragments: NVIDIA's PTX for sm_80 and newer
  */
 #if VECTOR_WIDTH == 1
 typedef float vec;
@@ -71,3 +72,54 @@ kernel void read_floats(global const vec *values, const long count, const long i
     const vec total = ((t0 + t1) + (t2 + t3)) + ((t4 + t5) + (t6 + t7));
     sink[get_global_id(0)] = SUM(total);
 }
+
+/* Work-item i reads vectors of its group's local memory, eight a round, side by side with its neighbours', each round further on: no
+ * compiler knows when they come round again, so it reads them every time. */
+#define LOCAL_VECTORS (4096 / VECTOR_WIDTH) /* a power of two, 16 KiB */
+kernel void read_local(const long rounds, global float *sink) {
+    local vec values[LOCAL_VECTORS];
+    const int items = (int)get_local_size(0);
+    for (int i = (int)get_local_id(0); i < LOCAL_VECTORS; i += items) values[i] = (vec)(0.0f);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    vec t0 = (vec)(0.0f), t1 = t0, t2 = t0, t3 = t0, t4 = t0, t5 = t0, t6 = t0, t7 = t0;
+    int at = (int)get_local_id(0);
+    for (long round = 0; round < rounds; round++) {
+        t0 += values[at & (LOCAL_VECTORS - 1)];
+        t1 += values[(at + 1 * items) & (LOCAL_VECTORS - 1)];
+        t2 += values[(at + 2 * items) & (LOCAL_VECTORS - 1)];
+        t3 += values[(at + 3 * items) & (LOCAL_VECTORS - 1)];
+        t4 += values[(at + 4 * items) & (LOCAL_VECTORS - 1)];
+        t5 += values[(at + 5 * items) & (LOCAL_VECTORS - 1)];
+        t6 += values[(at + 6 * items) & (LOCAL_VECTORS - 1)];
+        t7 += values[(at + 7 * items) & (LOCAL_VECTORS - 1)];
+        at += 8 * items;
+    }
+    const vec total = ((t0 + t1) + (t2 + t3)) + ((t4 + t5) + (t6 + t7));
+    sink[get_global_id(0)] = SUM(total);
+}
+
+#ifdef FRAGMENTS
+/* Eight independent sums of products of 16 x 16 and 16 x 8 in every warp, whose lanes hold ones; the instruction of
+ * kernels/gpu/mma.h. */
+#define PRODUCT(C)                                                                                                       \
+    __asm__ volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %4, %4, %4}, {%4, %4}, "   \
+                     "{%0, %1, %2, %3};"                                                                                  \
+                     : "+f"(C.x), "+f"(C.y), "+f"(C.z), "+f"(C.w)                                                         \
+                     : "r"(ones))
+kernel void multiply_fragments(const long rounds, global float *sink) {
+    const uint ones = 0x3c003c00u;
+    float4 c0 = (float4)(0.0f), c1 = c0, c2 = c0, c3 = c0, c4 = c0, c5 = c0, c6 = c0, c7 = c0;
+    for (long round = 0; round < rounds; round++) {
+        PRODUCT(c0);
+        PRODUCT(c1);
+        PRODUCT(c2);
+        PRODUCT(c3);
+        PRODUCT(c4);
+        PRODUCT(c5);
+        PRODUCT(c6);
+        PRODUCT(c7);
+    }
+    const float4 total = ((c0 + c1) + (c2 + c3)) + ((c4 + c5) + (c6 + c7));
+    sink[get_global_id(0)] = total.x + total.y + total.z + total.w;
+}
+#endif

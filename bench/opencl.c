@@ -116,6 +116,9 @@ void bench_opencl_close(bench_device *device) {
     for (int n = 0; n < 2; n++)
         if (cl->chains[n]) cl->api.ReleaseKernel(cl->chains[n]);
     if (cl->read_floats) cl->api.ReleaseKernel(cl->read_floats);
+    if (cl->read_local) cl->api.ReleaseKernel(cl->read_local);
+    if (cl->fragments) cl->api.ReleaseKernel(cl->fragments);
+    if (cl->fragments_program) cl->api.ReleaseProgram(cl->fragments_program);
     if (cl->program) cl->api.ReleaseProgram(cl->program);
     if (cl->queue) cl->api.ReleaseCommandQueue(cl->queue);
     if (cl->context) cl->api.ReleaseContext(cl->context);
@@ -127,27 +130,47 @@ void bench_opencl_close(bench_device *device) {
 
 /* ---- limits.cl ----------------------------------------------------------------------------------------------------- */
 
+static bool build_program(bench_opencl *cl, const char *options, cl_program *program, bench_error *error) {
+    const char *source = bench_file_limits_cl;
+    cl_int code;
+    *program = cl->api.CreateProgramWithSource(cl->context, 1, &source, NULL, &code);
+    if (!*program) return bench_opencl_fail(error, "clCreateProgramWithSource", code);
+    code = cl->api.BuildProgram(*program, 1, &cl->device, options, NULL, NULL);
+    return code == CL_SUCCESS || bench_opencl_fail(error, "clBuildProgram of limits.cl", code);
+}
+
+static bool make_kernel(bench_opencl *cl, cl_program program, const char *name, cl_kernel *kernel, bench_error *error) {
+    cl_int code;
+    *kernel = cl->api.CreateKernel(program, name, &code);
+    return *kernel || bench_opencl_fail(error, name, code);
+}
+
+/* Apart from the others: a compiler that does not take its PTX must not cost them. */
+static bool build_fragments(bench_device *device, bench_error *error) {
+    bench_opencl *cl = device->cl;
+    if (cl->fragments) return true;
+    if (!device->context->device.has_mma) return bench_fail(error, "no tensor cores that this program knows");
+    if (cl->fragments_program) return bench_fail(error, "limits.cl does not build with -DFRAGMENTS");
+    return build_program(cl, "-DVECTOR_WIDTH=1 -DFRAGMENTS", &cl->fragments_program, error) &&
+           make_kernel(cl, cl->fragments_program, "multiply_fragments", &cl->fragments, error);
+}
+
 static bool build_limits(bench_device *device, bench_error *error) {
     bench_opencl *cl = device->cl;
     if (cl->program) return true;
-    const char *source = bench_file_limits_cl;
     char options[64];
     cl_int code;
     cl->width = cl->is_gpu || device->info.vector_width < 4 ? 1
                 : device->info.vector_width >= 16           ? 16
                 : device->info.vector_width >= 8            ? 8
                                                             : 4;
-    cl->program = cl->api.CreateProgramWithSource(cl->context, 1, &source, NULL, &code);
-    if (!cl->program) return bench_opencl_fail(error, "clCreateProgramWithSource", code);
     snprintf(options, sizeof options, "-cl-mad-enable -DVECTOR_WIDTH=%d", cl->width);
-    code = cl->api.BuildProgram(cl->program, 1, &cl->device, options, NULL, NULL);
-    if (code != CL_SUCCESS) return bench_opencl_fail(error, "clBuildProgram of limits.cl", code);
-    for (int n = 0; n < 2; n++) {
-        cl->chains[n] = cl->api.CreateKernel(cl->program, n ? "multiply_add_fma" : "multiply_add_mad", &code);
-        if (!cl->chains[n]) return bench_opencl_fail(error, "clCreateKernel of multiply_add", code);
-    }
-    cl->read_floats = cl->api.CreateKernel(cl->program, "read_floats", &code);
-    if (!cl->read_floats) return bench_opencl_fail(error, "clCreateKernel of read_floats", code);
+    if (!build_program(cl, options, &cl->program, error) ||
+        !make_kernel(cl, cl->program, "multiply_add_mad", &cl->chains[0], error) ||
+        !make_kernel(cl, cl->program, "multiply_add_fma", &cl->chains[1], error) ||
+        !make_kernel(cl, cl->program, "read_floats", &cl->read_floats, error) ||
+        !make_kernel(cl, cl->program, "read_local", &cl->read_local, error))
+        return false;
     /* Enough to fill a GPU; on a CPU some groups for each unit, so that one that is held up costs little. */
     cl->local = cl->is_gpu ? 256 : 1;
     cl->groups = (size_t)device->units * (cl->is_gpu && !cl->work_groups ? 16 : cl->is_gpu ? 1 : 4);
@@ -226,13 +249,19 @@ typedef struct limit {
     int64_t vectors_each;
 } limit;
 
+static bool reads_buffer(bench_limit_kind kind) {
+    return kind == BENCH_LIMIT_READ_CACHE || kind == BENCH_LIMIT_READ_MEMORY;
+}
+
 static bool run_limit(bench_candidate *candidate, bench_time *time, bench_error *error) {
     limit *state = candidate->state;
     bench_opencl *cl = candidate->device->cl;
-    if (state->kind != BENCH_LIMIT_MULTIPLY_ADD)
-        return launch_read(cl, state->buffer, state->vectors_each, state->repeat, time, error);
+    if (reads_buffer(state->kind)) return launch_read(cl, state->buffer, state->vectors_each, state->repeat, time, error);
+    const cl_kernel kernel = state->kind == BENCH_LIMIT_FRAGMENTS    ? cl->fragments
+                             : state->kind == BENCH_LIMIT_READ_LOCAL ? cl->read_local
+                                                                     : cl->chains[state->chain];
     const kernel_arg args[] = {{sizeof state->repeat, &state->repeat}, {sizeof cl->sink, &cl->sink}};
-    return launch(cl, cl->chains[state->chain], args, 2, time, error);
+    return launch(cl, kernel, args, 2, time, error);
 }
 
 static void release_limit(bench_candidate *candidate) {
@@ -278,28 +307,45 @@ static bool choose_chain(bench_candidate *candidate, bench_error *error) {
     return true;
 }
 
+/* What so many rounds of a work-item are: see limits.cl. */
+static void count_work(bench_candidate *candidate, double rounds) {
+    const limit *state = candidate->state;
+    const double floats = rounds * candidate->device->cl->width;
+    switch (state->kind) {
+    case BENCH_LIMIT_MULTIPLY_ADD:
+        candidate->flops = floats * 2 * 12;
+        break;
+    case BENCH_LIMIT_FRAGMENTS:
+        candidate->flops = rounds * 2 * 8 * (16 * 8 * 16 / 32);
+        break;
+    case BENCH_LIMIT_READ_LOCAL:
+        candidate->bytes = floats * 8 * sizeof(float);
+        break;
+    default:
+        candidate->bytes = floats * (double)state->vectors_each * sizeof(float);
+        break;
+    }
+}
+
 static bool prepare_limit(bench_candidate *candidate, bench_error *error) {
     bench_device *device = candidate->device;
     bench_opencl *cl = device->cl;
     limit *state = candidate->state;
     size_t items = cl->groups * cl->local;
     size_t cached = cl->is_gpu ? (size_t)4 << 20 : bench_core_cache_bytes() / 2 * (size_t)device->units;
-    if (state->kind != BENCH_LIMIT_MULTIPLY_ADD) {
+    if (reads_buffer(state->kind)) {
         size_t bytes = state->kind == BENCH_LIMIT_READ_MEMORY ? large_bytes(device, 4) : cached;
         state->buffer = make_buffer(cl, bytes, &state->vectors_each, error);
         if (!state->buffer) return false;
     }
     if (!choose_chain(candidate, error)) return false;
-    double rounds = (double)state->repeat * (double)items * cl->width;
-    if (state->kind == BENCH_LIMIT_MULTIPLY_ADD)
-        candidate->flops = rounds * 2 * 12;
-    else
-        candidate->bytes = rounds * (double)state->vectors_each * sizeof(float);
+    count_work(candidate, (double)state->repeat * (double)items);
     return true;
 }
 
 bool bench_opencl_limit(bench_candidate *candidate, bench_limit_kind kind, bench_error *error) {
     if (!build_limits(candidate->device, error)) return false;
+    if (kind == BENCH_LIMIT_FRAGMENTS && !build_fragments(candidate->device, error)) return false;
     limit *state = calloc(1, sizeof *state);
     if (!state) return bench_fail(error, "out of memory");
     state->kind = kind;

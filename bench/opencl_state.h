@@ -19,8 +19,9 @@ struct bench_opencl {
     bool is_gpu;
     int work_groups; /* in flight at most; 0: no limit */
     /* limits.cl, built when first needed */
-    cl_program program;
-    cl_kernel chains[2], read_floats; /* chains: by mad and by fma */
+    cl_program program, fragments_program;
+    cl_kernel chains[2], read_floats, read_local; /* chains: by mad and by fma */
+    cl_kernel fragments;
     int width;
     size_t groups, local;
     cl_mem sink, flush;

@@ -7,6 +7,7 @@
 
 #include "../host/internal.h"
 #include "random.h"
+#include "threads.h"
 #include "verify.h"
 
 const char *bench_op_name(bench_op op) {
@@ -180,20 +181,30 @@ clattn_tensor bench_problem_output(const bench_problem *problem) {
     return *list[count - 1].tensor;
 }
 
-/* The same numbers whatever the type, rounded to it. Inputs are packed. */
-static bool randomise(clattn_arg *arg, const tensor_entry *entry, bench_random *random, bench_error *error) {
-    const clattn_dtype dtype = entry->tensor->dtype;
-    const size_t count = (size_t)clattn__tensor_elements(entry->tensor);
-    if (dtype == CLATTN_F32) {
-        bench_random_normal(random, arg->data, count, (float)entry->sigma);
-        return true;
+/* An input being filled: the same numbers whatever the type, rounded to it, and however many threads fill it, since each run of
+ * BLOCK has a stream of its own. Inputs are packed. */
+enum { BLOCK = 4096 };
+typedef struct filling {
+    const clattn_arg *arg;
+    clattn_dtype dtype;
+    int64_t count;
+    float sigma;
+    uint64_t seed;
+} filling;
+
+static void fill_share(void *arg, int thread, int threads) {
+    const filling *f = arg;
+    float numbers[BLOCK];
+    for (int64_t block = thread; block * BLOCK < f->count; block += threads) {
+        const int64_t start = block * BLOCK, left = f->count - start;
+        const size_t count = (size_t)(left < BLOCK ? left : BLOCK);
+        bench_random seeds = {f->seed + (uint64_t)block}, random = {bench_random_below(&seeds, UINT64_MAX)};
+        bench_random_normal(&random, numbers, count, f->sigma);
+        if (f->dtype == CLATTN_F32)
+            memcpy((float *)f->arg->data + start, numbers, count * sizeof *numbers);
+        else
+            for (size_t n = 0; n < count; n++) clattn__store(f->dtype, f->arg->data, start + (int64_t)n, numbers[n]);
     }
-    float *numbers = malloc(count * sizeof *numbers + 1);
-    if (!numbers) return bench_fail(error, "out of memory: %zu numbers for %s", count, clattn_tensor_name(entry->id));
-    bench_random_normal(random, numbers, count, (float)entry->sigma);
-    for (size_t n = 0; n < count; n++) clattn__store(dtype, arg->data, (i64)n, numbers[n]);
-    free(numbers);
-    return true;
 }
 
 static bool allocate(clattn_arg *arg, const tensor_entry *entry, bench_random *random, bench_error *error) {
@@ -201,7 +212,10 @@ static bool allocate(clattn_arg *arg, const tensor_entry *entry, bench_random *r
     size_t rounded = (bytes + 63) / 64 * 64;
     *arg = (clattn_arg){.id = entry->id, .data = aligned_alloc(64, rounded ? rounded : 64), .bytes = bytes};
     if (!arg->data) return bench_fail(error, "out of memory: %zu bytes for %s", bytes, clattn_tensor_name(entry->id));
-    return entry->sigma == 0 || randomise(arg, entry, random, error);
+    filling f = {arg, entry->tensor->dtype, clattn__tensor_elements(entry->tensor), (float)entry->sigma, 0};
+    f.seed = bench_random_below(random, UINT64_MAX);
+    if (entry->sigma != 0) bench_on_threads(bench_all_threads(), fill_share, &f);
+    return true;
 }
 
 bool bench_problem_create(bench_problem *problem, const bench_shape *shape, uint64_t seed, bench_error *error) {

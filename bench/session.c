@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,7 +26,10 @@ static void describe_system(char *text, size_t size) {
 bool bench_session_open(bench_session *session, const bench_args *args, bench_error *error) {
     *session = (bench_session){.args = *args, .seed = (uint64_t)bench_args_or(args->seed, 1), .start_ms = bench_now_ms()};
     session->progress = isatty(STDERR_FILENO) != 0;
-    if (args->len.count == 0) session->limit_ms = 1e3 * (args->quick ? QUICK_LIMIT_S : LIMIT_S);
+    if (args->limit.given)
+        session->limit_ms = 1e3 * (double)args->limit.value;
+    else if (args->len.count == 0)
+        session->limit_ms = 1e3 * (args->quick ? QUICK_LIMIT_S : LIMIT_S);
     describe_system(session->os, sizeof session->os);
     clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
     options.device = "reference";
@@ -34,6 +38,7 @@ bool bench_session_open(bench_session *session, const bench_args *args, bench_er
 }
 
 void bench_session_close(bench_session *session) {
+    bench_torch_close(session->torch);
     for (size_t i = 0; i < session->device_count; i++) bench_device_close(&session->devices[i]);
     clattn_context_destroy(session->reference);
     bench_records_free(&session->records);
@@ -63,6 +68,16 @@ size_t bench_session_units(bench_session *session, int units[BENCH_MAX_UNITS], b
     for (int n = 1; n < device->all_units && count < BENCH_MAX_UNITS - 1; n *= 2) units[count++] = n;
     units[count++] = device->all_units;
     return count;
+}
+
+size_t bench_session_asked_units(const bench_session *session, int units[BENCH_MAX_UNITS]) {
+    const cli_integers *asked = &session->args.threads;
+    size_t count = 0;
+    for (; count < asked->count && count < BENCH_MAX_UNITS; count++) units[count] = (int)asked->values[count];
+    if (count > 0) return count;
+    units[0] = 1;
+    units[1] = session->devices[0].all_units;
+    return units[1] > 1 ? 2 : 1;
 }
 
 bench_shape bench_session_shape(const bench_session *session, bench_op op, int64_t len) {
@@ -101,6 +116,20 @@ size_t bench_session_lengths(const bench_session *session, const int64_t *defaul
 double bench_session_seconds_left(const bench_session *session) {
     if (session->limit_ms <= 0) return INFINITY;
     return (session->limit_ms - (bench_now_ms() - session->start_ms)) / 1e3;
+}
+
+bool bench_session_has_time(bench_session *session, int64_t length, double expected_s, double reserve_s) {
+    if (expected_s <= bench_session_seconds_left(session) - reserve_s) return true;
+    bench_session_remark(session, "left out, length %" PRId64 " and longer: about %.0f s more; ask with --len", length,
+                         expected_s);
+    return false;
+}
+
+double bench_session_expect(const bench_session *session, size_t first, double last_s, double growth) {
+    const double runs = BENCH_MIN_SAMPLES + 4; /* verification and warm-up */
+    double ms = 0;
+    for (size_t i = first; i < session->records.count; i++) ms += bench_real(&session->records.items[i], BENCH_MS_MEDIAN);
+    return last_s + runs * ms * 1e-3 * (growth * growth - 1);
 }
 
 void bench_session_progress(const bench_session *session, const char *format, ...) {

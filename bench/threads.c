@@ -10,6 +10,10 @@ int bench_has_threads(void) {
     return 1;
 }
 
+int bench_all_threads(void) {
+    return omp_get_max_threads();
+}
+
 void bench_on_threads(int threads, void (*body)(void *, int, int), void *arg) {
 #pragma omp parallel num_threads(threads)
     body(arg, omp_get_thread_num(), omp_get_num_threads());
@@ -19,6 +23,10 @@ void bench_on_threads(int threads, void (*body)(void *, int, int), void *arg) {
 
 int bench_has_threads(void) {
     return 0;
+}
+
+int bench_all_threads(void) {
+    return 1;
 }
 
 void bench_on_threads(int threads, void (*body)(void *, int, int), void *arg) {

@@ -9,6 +9,8 @@
 
 /* Whether this build has threads (OpenMP). */
 int bench_has_threads(void);
+/* How many of them there are. */
+int bench_all_threads(void);
 /* Call body(arg, thread, threads) on `threads` threads, those that the library's plans run on too, and wait. */
 void bench_on_threads(int threads, void (*body)(void *arg, int thread, int threads), void *arg);
 

@@ -9,8 +9,11 @@
 
 #include "../host/internal.h"
 #include "random.h"
+#include "threads.h"
 
 enum { RANDOM_ROWS = 64, EDGE_ROWS = 8, MAX_BLOCKS = RANDOM_ROWS + EDGE_ROWS };
+/* With more keys than this fewer random rows are drawn, so that the reference does no more work, but never fewer than those. */
+enum { KEYS_OF_ALL_ROWS = 4096, LEAST_RANDOM_ROWS = 8 };
 
 /* Below so many FLOPs the reference computes the whole output. */
 static const double WHOLE_FLOPS = 1.5e8;
@@ -43,13 +46,13 @@ static int compare_rows(const void *a, const void *b) {
 }
 
 /* First, last, tile edges and random rows as blocks of neighbours. */
-static void choose_rows(bench_oracle *oracle, i64 len, i64 tile, uint64_t seed) {
+static void choose_rows(bench_oracle *oracle, i64 len, i64 tile, i64 random_rows, uint64_t seed) {
     if (tile <= 0 || tile >= len) tile = len / 2;
     i64 last_edge = (len - 1) / tile * tile;
     i64 rows[MAX_BLOCKS] = {0, len - 1, tile - 1, tile, last_edge - 1, last_edge};
     size_t count = 6;
     bench_random random = {seed ^ UINT64_C(0x5eed)};
-    for (int i = 0; i < RANDOM_ROWS; i++) rows[count++] = (i64)bench_random_below(&random, (uint64_t)len);
+    for (i64 i = 0; i < random_rows; i++) rows[count++] = (i64)bench_random_below(&random, (uint64_t)len);
     qsort(rows, count, sizeof *rows, compare_rows);
     for (size_t i = 0; i < count; i++) {
         row_block *last = oracle->count ? &oracle->blocks[oracle->count - 1] : NULL;
@@ -88,6 +91,12 @@ static double whole_flops(const bench_shape *s) {
     return 0;
 }
 
+static i64 random_rows(const bench_shape *s) {
+    if (s->op != BENCH_OP_ATTENTION || s->len_kv <= KEYS_OF_ALL_ROWS) return RANDOM_ROWS;
+    const i64 rows = RANDOM_ROWS * (i64)KEYS_OF_ALL_ROWS / s->len_kv;
+    return rows > LEAST_RANDOM_ROWS ? rows : LEAST_RANDOM_ROWS;
+}
+
 static void choose_blocks(bench_oracle *oracle, const bench_shape *s, i64 tile, uint64_t seed) {
     double flops = whole_flops(s);
     if (flops <= WHOLE_FLOPS || s->len_q <= RANDOM_ROWS + 3 * EDGE_ROWS) {
@@ -98,7 +107,7 @@ static void choose_blocks(bench_oracle *oracle, const bench_shape *s, i64 tile, 
     } else if (s->op == BENCH_OP_MHA && s->causal) {
         choose_three_blocks(oracle, s->len_q, seed);
     } else {
-        choose_rows(oracle, s->len_q, tile, seed);
+        choose_rows(oracle, s->len_q, tile, random_rows(s), seed);
     }
     for (size_t i = 0; i < oracle->count; i++) oracle->rows += oracle->blocks[i].count;
     const char *unit =
@@ -231,6 +240,37 @@ static bool compute_gathered(bench_oracle *oracle, const bench_problem *problem,
     return right;
 }
 
+/* The blocks one by one, each by the thread whose turn it is: the reference is plain loops on one thread. */
+typedef struct shared_blocks {
+    bench_oracle *oracle;
+    const bench_problem *problem;
+    clattn_context *reference;
+    i64 first[MAX_BLOCKS]; /* where each begins in `expected` */
+    bool right[MAX_BLOCKS];
+    bench_error errors[MAX_BLOCKS];
+} shared_blocks;
+
+static void compute_share(void *arg, int thread, int threads) {
+    shared_blocks *shared = arg;
+    for (size_t i = (size_t)thread; i < shared->oracle->count; i += (size_t)threads)
+        shared->right[i] = compute_block(shared->oracle, shared->problem, shared->reference, shared->oracle->blocks[i],
+                                         shared->first[i], &shared->errors[i]);
+}
+
+static bool compute_blocks(bench_oracle *oracle, const bench_problem *problem, clattn_context *reference, bench_error *error) {
+    shared_blocks *shared = calloc(1, sizeof *shared);
+    if (!shared) return bench_fail(error, "out of memory");
+    shared->oracle = oracle, shared->problem = problem, shared->reference = reference;
+    for (size_t i = 1; i < oracle->count; i++) shared->first[i] = shared->first[i - 1] + oracle->blocks[i - 1].count;
+    bench_on_threads(bench_all_threads(), compute_share, shared);
+    size_t wrong = 0;
+    while (wrong < oracle->count && shared->right[wrong]) wrong++;
+    const bool right = wrong == oracle->count;
+    if (!right) *error = shared->errors[wrong];
+    free(shared);
+    return right;
+}
+
 static bool compute(bench_oracle *oracle, const bench_problem *problem, clattn_context *reference, bench_error *error) {
     clattn_tensor output = bench_problem_output(problem);
     const i64 elements = output.size[0] * output.size[1] * oracle->rows * output.size[3];
@@ -238,12 +278,7 @@ static bool compute(bench_oracle *oracle, const bench_problem *problem, clattn_c
     if (!oracle->expected) return bench_fail(error, "out of memory");
     if (problem->shape.op == BENCH_OP_MHA && !problem->shape.causal && oracle->count > 1)
         return compute_gathered(oracle, problem, reference, error);
-    i64 first = 0;
-    for (size_t i = 0; i < oracle->count; i++) {
-        if (!compute_block(oracle, problem, reference, oracle->blocks[i], first, error)) return false;
-        first += oracle->blocks[i].count;
-    }
-    return true;
+    return compute_blocks(oracle, problem, reference, error);
 }
 
 /* ---- comparing ----------------------------------------------------------------------------------------------------- */

@@ -23,6 +23,7 @@
 
 #include "../kernels/mask.h"
 #include "../kernels/params.h"
+#include "cache.h"
 #include "clattn/clattn.h"
 
 /* ---- growing text ------------------------------------------------------------------------------------------------- */
@@ -115,6 +116,8 @@ extern const size_t clattn__variant_count;
 extern const clattn__row clattn__rows[];
 extern const size_t clattn__row_count;
 
+/* NULL: there is none of that name. */
+const clattn__row *clattn__row_named(const char *name);
 /* The value of a row's macro; `missing` where the row has none of that name. */
 int clattn__row_macro(const clattn__row *row, const char *name, int missing);
 /* What an OpenCL compiler is told of a row and a variant. -cl-mad-enable is all the freedom that it gets: -cl-fast-relaxed-math
@@ -126,6 +129,8 @@ bool clattn__role_variant(clattn__role role, const clattn__params *params, clatt
 i64 clattn__row_groups(const clattn__row *row, const clattn__params *params);
 /* The text of a kernel file with its #includes resolved (embedded at build time), or NULL. */
 const char *clattn__kernel_source(const char *path);
+/* A digest of all kernel files, made when they are embedded; "" in a build without OpenCL, which embeds none. */
+extern const char clattn__kernels_hash[];
 
 /* ---- devices and backends ---------------------------------------------------------------------------------------- */
 
@@ -134,6 +139,7 @@ typedef struct clattn__device {
     clattn_device_info info;
     bool has_cpu_family, has_gpu_family, has_clblast; /* which rows may serve, in the table's order */
     clattn__devices gpu;                 /* whose GPU it is; 0 where it is none or not known */
+    char vendor[64], architecture[32];   /* OpenCL: as the driver names them; the latter "" where we do not know how to ask */
     bool has_mma;                        /* tensor cores for rows with MMA, or a test that has them emulated */
     bool has_f64;                        /* whether they compute in f64 */
     int vector_width;                    /* of CPU rows; the native ISA level's or the device's native width */
@@ -146,6 +152,9 @@ typedef struct clattn__device {
 /* NULL when a row can serve these parameters on a device, else why not. */
 const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *device, const clattn__variant *variant,
                                  const clattn__params *params);
+
+/* Whether the row is meant for a device's GPU; of other devices nothing is known that would tell. */
+bool clattn__row_is_meant(const clattn__row *row, const clattn__device *device);
 
 typedef struct clattn__step clattn__step;
 
@@ -177,6 +186,8 @@ typedef struct clattn__backend {
     void (*release)(clattn_context *, clattn__step *);
     /* Run the plan on host memory; tensors[id] and the workspace are valid pointers for all that the steps name. */
     clattn_status (*run)(clattn_plan *, void *const tensors[CLATTN_TENSOR_COUNT]);
+    /* Bring what was compiled since the last call to the context's cache; NULL: nothing is kept. */
+    void (*keep)(clattn_context *);
     void (*plan_destroy)(clattn_plan *);       /* may be NULL */
     void (*context_destroy)(clattn_context *); /* may be NULL */
 } clattn__backend;
@@ -187,12 +198,15 @@ struct clattn_context {
     int threads;     /* native: the number it runs with; set by its open function */
     pid_t process;   /* native: where those threads are */
     int work_groups; /* OpenCL: 0 or the limit */
+    clattn__file_cache cache; /* files that outlive the process */
     clattn_log_callback log;
     void *log_user;
     pthread_mutex_t lock;         /* the lists below */
     struct clattn__error *errors; /* each thread's last */
     struct clattn__ban *bans;     /* rows that do not serve here */
     struct clattn__self_checks *self_checks; /* rows that are known to compute right: self_check.h; NULL: none are checked */
+    struct clattn__tuning *tuning; /* rows that were measured: tuning.h; NULL: not asked yet */
+    unsigned long builds; /* OpenCL: programs that were compiled from source */
     clattn__text why; /* the choice of the device, in words */
     void *state; /* the backend's */
 };
@@ -205,10 +219,16 @@ clattn_status clattn__opencl_open(clattn_context *, int platform, int device, co
 /* OpenCL's devices, and as entries with a `problem` the platforms that have none. The caller frees. */
 clattn_status clattn__opencl_list(clattn__device **devices, size_t *count);
 
+/* What the environment turns off, by 0; 1 and "" leave it on. */
+typedef enum clattn__switch { CLATTN__SELF_CHECK, CLATTN__KERNEL_CACHE, CLATTN__TUNING, CLATTN__SWITCHES } clattn__switch;
+bool clattn__is_on(clattn__switch);
+
 clattn_context *clattn__context_new(const clattn_context_options *);
+/* Add to context->why where the backend's files are kept, or why they are not. */
+void clattn__context_explain_cache(clattn_context *);
 /* Undo what an open function did; the context can be opened again. */
 void clattn__context_close(clattn_context *);
-/* Read the caller's options, or the defaults for NULL. */
+/* Read the caller's options, or the defaults for NULL, and the environment's switches. */
 clattn_status clattn__context_options(const clattn_context_options *given, clattn_context_options *options);
 /* Destroy a context that could not be made (NULL: there is none) and leave the text, or its last error where that is NULL, where
  * the options say; returns the status. */
@@ -242,7 +262,7 @@ size_t clattn__dtype_size(clattn_dtype); /* bytes; 0 for what is no type */
 double clattn__load(clattn_dtype, const void *data, i64 index);
 void clattn__store(clattn_dtype, void *data, i64 index, double value);
 double clattn__round(clattn_dtype, double value); /* as it would be stored */
-strides clattn__strides(const clattn_tensor *); /* those of size-1 dimensions become 0 */
+strides clattn__strides(const clattn_tensor *); /* 0 where there is no second element: what stands there is unchecked */
 
 /* ---- plans -------------------------------------------------------------------------------------------------------- */
 
@@ -338,6 +358,8 @@ clattn_status clattn__plan_scratch(clattn_plan *, clattn_tensor packed, clattn__
 /* The row that serves a role on the context's device: the first in the table that fits the device, is meant for it and is not
  * banned, else the first that fits, or NULL. *why, if given, says of each row before it why not. */
 const clattn__row *clattn__choose_row(clattn_context *, clattn__role, const clattn__params *, clattn__text *why);
+/* Why a row may not serve in this context, or NULL. */
+const char *clattn__row_refusal(clattn_context *, const clattn__row *, const clattn__params *);
 /* Leave a row out in this context: in one variant, or in all (NULL). False when there is no memory. */
 bool clattn__row_ban(clattn_context *, const clattn__row *, const clattn__variant *);
 void clattn__row_bans_lift(clattn_context *);
@@ -346,7 +368,10 @@ void clattn__row_bans_lift(clattn_context *);
  * this device, its variant is banned in the context and the whole plan is built again without it. */
 clattn_status clattn__plan_step_of(clattn_plan *, const clattn__row *, const clattn__place *buffers, const clattn__params *,
                                    i64 repeat);
-/* Choose the row of a role, or say why there is none (UNSUPPORTED). An operator whose steps depend on the row chooses it once:
+/* The row of a role: the one that was measured to be the fastest (tuning.h) where it may serve, else the table's choice. NULL, with
+ * the reasons in `why`, where there is none. The plan's own words say what was measured. */
+const clattn__row *clattn__plan_find(clattn_plan *, clattn__role, const clattn__params *, clattn__text *why);
+/* The same, or say why there is none (UNSUPPORTED). An operator whose steps depend on the row chooses it once:
  * another thread may ban it between two choices. */
 clattn_status clattn__plan_choose(clattn_plan *, clattn__role, const clattn__params *, const clattn__row **row);
 /* Both. */

@@ -57,7 +57,7 @@ i64 clattn__tensor_elements(const clattn_tensor *tensor) {
 
 strides clattn__strides(const clattn_tensor *tensor) {
     i64 s[4];
-    for (int d = 0; d < 4; d++) s[d] = tensor->size[d] == 1 ? 0 : tensor->stride[d];
+    for (int d = 0; d < 4; d++) s[d] = tensor->size[d] > 1 ? tensor->stride[d] : 0;
     return (strides){s[0], s[1], s[2], s[3]};
 }
 

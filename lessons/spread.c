@@ -22,7 +22,8 @@ double spread_largest(mat weights) {
     double sum = 0;
     for (int64_t i = 0; i < weights.rows; i++) {
         double largest = 0;
-        for (int64_t j = 0; j < weights.cols; j++) largest = fmax(largest, mat_at(weights, i, j));
+        for (int64_t j = 0; j < weights.cols; j++)
+            if (mat_at(weights, i, j) > largest) largest = mat_at(weights, i, j); /* by fmax gcc 12 breaks off on aarch64 */
         sum += largest;
     }
     return sum / (double)weights.rows;

@@ -11,6 +11,7 @@
 
 #include "../bench/args.h"
 #include "../bench/compare.h"
+#include "../bench/group.h"
 #include "../bench/json.h"
 #include "../bench/ratios.h"
 #include "../bench/sampler.h"
@@ -145,6 +146,60 @@ START_TEST(a_run_that_fails_ends_the_sampling) {
 }
 END_TEST
 
+static void assert_says(const char *text, const char *part) {
+    ck_assert_msg(strstr(text, part) != NULL, "\"%s\" is not in: %s", part, text);
+}
+
+/* ---- groups ------------------------------------------------------------------------------------------------------- */
+
+static bench_session open_session(int argc, char **argv) {
+    bench_args args;
+    bench_session session;
+    bench_error error;
+    int code;
+    ck_assert(bench_args_read(&args, argc, argv, &code));
+    ck_assert_msg(bench_session_open(&session, &args, &error), "%s", error.text);
+    return session;
+}
+
+/* Ten times as fast as the device's multiply-adds can be: to be trusted only of what is done by other instructions. */
+static void check_fast_figure(bench_limit_kind peak, bool trusted) {
+    bench_session session = open_session(4, (char *[]){"bench", "--quick", "--device", "native", NULL});
+    script fast = {'f', {10, 10, 10, 10}, NAN, 0, 0};
+    bench_group group = {.session = &session, .count = 1};
+    size_t first;
+    bench_error error;
+    group.candidates[0] = (bench_candidate){
+        .class = &scripted, .device = &session.devices[0], .contrast = "peers", .flops = 1e15, .peak = peak, .state = &fast};
+    ck_assert_msg(bench_group_measure(&group, false, &first, &error), "%s", error.text);
+    const bench_record *record = &session.records.items[first];
+    ck_assert_int_eq(session.failed, !trusted);
+    ck_assert_int_eq(bench_flag(record, BENCH_ABOVE_PEAK), !trusted);
+    ck_assert_int_eq(isnan(bench_real(record, BENCH_PERCENT_OF_PEAK)), trusted);
+    bench_group_free(&group);
+    bench_session_close(&session);
+}
+
+START_TEST(a_figure_is_held_against_its_own_peak) {
+    check_fast_figure(BENCH_LIMIT_MULTIPLY_ADD, false);
+    check_fast_figure(BENCH_LIMIT_NONE, true);
+    check_fast_figure(BENCH_LIMIT_FRAGMENTS, true); /* which host memory has none of */
+}
+END_TEST
+
+START_TEST(what_would_take_longer_is_left_out) {
+    bench_session session = open_session(4, (char *[]){"bench", "--quick", "--limit", "100", NULL});
+    bench_record *record = bench_records_add(&session.records);
+    bench_set_real(record, BENCH_MS_MEDIAN, 1000);
+    const double expected_s = bench_session_expect(&session, 0, 5, 2);
+    ck_assert_double_eq(expected_s, 5 + (BENCH_MIN_SAMPLES + 4) * 3);
+    ck_assert(bench_session_has_time(&session, 64, expected_s, 10));
+    ck_assert(!bench_session_has_time(&session, 128, 2 * expected_s, 20));
+    assert_says(session.remarks.data, "left out, length 128 and longer: about 94 s more");
+    bench_session_close(&session);
+}
+END_TEST
+
 /* ---- verdict ------------------------------------------------------------------------------------------------------ */
 
 static bench_contrast make_contrast(size_t count, const double *attention_ms, const double *recurrence_ms, double noise) {
@@ -162,10 +217,6 @@ static char *verdict_of(const bench_contrast *contrast) {
     bench_verdict_contrast(&text, contrast);
     ck_assert_ptr_nonnull(text.data);
     return text.data;
-}
-
-static void assert_says(const char *text, const char *part) {
-    ck_assert_msg(strstr(text, part) != NULL, "\"%s\" is not in: %s", part, text);
 }
 
 START_TEST(attention_can_win_everywhere) {
@@ -209,6 +260,19 @@ START_TEST(noise_makes_it_unclear) {
     const bench_point a = {10, 0, 1, 1, 1}, b = {10.2, 0, 1, 1, 1}, c = {NAN, 0, 1, 1, 1};
     ck_assert_int_eq(bench_faster(&a, &b), BENCH_WINNER_UNCLEAR);
     ck_assert_int_eq(bench_faster(&a, &c), BENCH_WINNER_UNCLEAR);
+}
+END_TEST
+
+/* Where the quartiles lie further apart than half the median, no lead is large enough. */
+START_TEST(noise_without_hope_names_no_winner) {
+    const bench_point quiet = {1, 0.01, 1, 1, 1};
+    for (int side = 0; side < 2; side++) {
+        const bench_point noisy = {100, 0.97, 1, 1, 1}, loud = {100, 0.45, 1, 1, 1};
+        ck_assert_int_eq(bench_faster(side ? &noisy : &quiet, side ? &quiet : &noisy), BENCH_WINNER_UNCLEAR);
+        ck_assert_int_ne(bench_faster(side ? &loud : &quiet, side ? &quiet : &loud), BENCH_WINNER_UNCLEAR);
+    }
+    bench_contrast contrast = make_contrast(2, (double[]){1, 100}, (double[]){100, 1}, 0.97);
+    ck_assert_double_eq(bench_crossing(&contrast, 1, 1), 0);
 }
 END_TEST
 
@@ -435,7 +499,8 @@ START_TEST(rows_agree_or_not) {
 END_TEST
 
 /* The oracle accepts what the reference computes for the whole, whole or sampled, and no mutant of it. */
-static void check_verification(bench_shape shape, const char *how_part) {
+/* Returns the number that the text of how far begins with. */
+static long check_verification(bench_shape shape, const char *how_part) {
     clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
     options.device = "reference";
     clattn_context *reference = NULL;
@@ -449,6 +514,7 @@ static void check_verification(bench_shape shape, const char *how_part) {
     ck_assert_int_eq(clattn_plan_run(plan, problem.args, problem.arg_count), CLATTN_OK);
     ck_assert_msg(bench_verify(&problem, reference, 24, how, sizeof how, &error), "%s", error.text);
     assert_says(how, how_part);
+    const long rows = strtol(how, NULL, 10);
 
     const clattn_arg *out = bench_problem_output_arg(&problem);
     float *last = (float *)out->data + out->bytes / sizeof(float) - 1, *first = out->data;
@@ -465,6 +531,7 @@ static void check_verification(bench_shape shape, const char *how_part) {
     clattn_plan_destroy(plan);
     bench_problem_free(&problem);
     clattn_context_destroy(reference);
+    return rows;
 }
 
 static bench_shape small(bench_op op, int64_t len) {
@@ -493,6 +560,11 @@ START_TEST(large_problems_are_verified_in_part) {
     shape.len_kv = 1300;
     shape.offset = 100;
     check_verification(shape, "of 1200 rows a head");
+    /* 8 random rows and 6 at edges, some of which may be the same; not 64 */
+    shape = small(BENCH_OP_ATTENTION, 400);
+    shape.batch = shape.heads_q = shape.heads_kv = 1;
+    shape.len_kv = 32768;
+    ck_assert_int_le(check_verification(shape, " of 400 rows a head"), 14);
     shape = small(BENCH_OP_MHA, 1200);
     check_verification(shape, "of 1200 rows a head");
     shape.causal = 1;
@@ -525,12 +597,18 @@ START_TEST(contradictions_are_refused) {
     ck_assert_int_eq(parse(5, (char *[]){"bench", "--json", "-", "--csv", "-", NULL}), CLI_USAGE);
     ck_assert_int_eq(parse(4, (char *[]){"bench", "--json", "-", "--markdown", NULL}), CLI_USAGE);
     ck_assert_int_eq(parse(3, (char *[]){"bench", "--len", "0", NULL}), CLI_USAGE);
+    ck_assert_int_eq(parse(3, (char *[]){"bench", "attention", "--one-type", NULL}), -1);
+    ck_assert_int_eq(parse(3, (char *[]){"bench", "project", "--one-type", NULL}), CLI_USAGE);
+    ck_assert_int_eq(parse(2, (char *[]){"bench", "--torch", NULL}), CLI_USAGE);
+    ck_assert_int_eq(parse(3, (char *[]){"bench", "--limit", "0", NULL}), CLI_USAGE);
 }
 END_TEST
 
 static Suite *bench_suite(void) {
     Suite *suite = suite_create("bench");
     TCase *judgement = tcase_create("judgement");
+    tcase_add_test(judgement, a_figure_is_held_against_its_own_peak);
+    tcase_add_test(judgement, what_would_take_longer_is_left_out);
     tcase_add_test(judgement, quantiles_are_interpolated);
     tcase_add_test(judgement, statistics_of_one_and_of_none);
     tcase_add_test(judgement, medians_within_two_percent_are_warm);
@@ -543,6 +621,7 @@ static Suite *bench_suite(void) {
     tcase_add_test(judgement, the_recurrence_can_win_everywhere);
     tcase_add_test(judgement, lines_cross_where_the_figures_say);
     tcase_add_test(judgement, noise_makes_it_unclear);
+    tcase_add_test(judgement, noise_without_hope_names_no_winner);
     tcase_add_test(judgement, nothing_measured_is_said);
     tcase_add_test(judgement, amdahl);
     tcase_add_test(judgement, more_units_are_foretold_from_what_they_gave);

@@ -11,7 +11,6 @@ meant for; when a row fills its main loop with less arithmetic than the gate ask
 here. Every target that is left out is printed and counted.
 """
 import argparse
-import json
 import os
 import subprocess
 import sys

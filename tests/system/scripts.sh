@@ -6,4 +6,4 @@ set -euo pipefail
 
 command -v shellcheck >/dev/null || { echo 'skipped: no shellcheck'; exit 77; }
 cd "$1"
-shellcheck run .ci/run tests/*/*.sh
+shellcheck run .ci/run bench/gpu-check tests/*/*.sh
