@@ -270,6 +270,7 @@ static clattn_status plan_create(clattn_context *context, const clattn__operator
         return status;
     }
     clattn__self_checks_save(context);
+    if (context->backend->keep) context->backend->keep(context);
     *out = plan;
     return CLATTN_OK;
 }
@@ -332,7 +333,7 @@ static void explain_tuning(clattn__text *text, const clattn_plan *plan) {
     size_t count;
     const char *problems;
     if (plan->context->backend->runs_operators) return;
-    if (plan->options.untuned || clattn__tuning_is_off()) {
+    if (plan->options.untuned || !clattn__is_on(CLATTN__TUNING)) {
         clattn__text_add(text, "measurements are left aside: %s\n", plan->options.untuned ? "asked for" : "$CLATTN_TUNING is 0");
         return;
     }

@@ -162,7 +162,7 @@ static int compare(const void *a, const void *b) {
 static struct clattn__tuning *state_of(clattn_context *context, bool read, bool *fresh) {
     if (context->tuning) return context->tuning;
     struct clattn__tuning *tuning = calloc(1, sizeof *tuning);
-    if (tuning && read && !clattn__tuning_is_off()) {
+    if (tuning && read && clattn__is_on(CLATTN__TUNING)) {
         const clattn__tuning_device here = clattn__tuning_device_of(&context->device);
         clattn__tuning_files_read(&tuning->files, &here);
         if (tuning->files.count) qsort(tuning->files.lines, tuning->files.count, sizeof *tuning->files.lines, compare);
@@ -230,17 +230,6 @@ bool clattn__tuning_trial(clattn_context *context, clattn__role role, const clat
 static const char *setting(const char *name) {
     const char *value = getenv(name);
     return value && *value ? value : NULL;
-}
-
-bool clattn__tuning_is_off(void) {
-    const char *value = setting("CLATTN_TUNING");
-    return value && strcmp(value, "0") == 0;
-}
-
-const char *clattn__tuning_problem(void) {
-    const char *value = setting("CLATTN_TUNING");
-    const bool known = !value || strcmp(value, "0") == 0 || strcmp(value, "1") == 0;
-    return known ? NULL : "$CLATTN_TUNING is neither 0 nor 1";
 }
 
 /* The directories of relative variables are none: XDG's rule. */

@@ -71,8 +71,5 @@ bool clattn__tuning_trial(clattn_context *, clattn__role, const clattn__row **ro
 clattn__text clattn__tuning_directory(void);
 /* The name of a device's file in it. */
 void clattn__tuning_file(const clattn__tuning_device *, char *name, size_t size);
-/* What is wrong with the value of $CLATTN_TUNING, or NULL. */
-const char *clattn__tuning_problem(void);
-bool clattn__tuning_is_off(void);
 
 #endif

@@ -78,8 +78,8 @@ static int show(clattn_context *context) {
     const char *problems;
     const clattn__tuned *lines = clattn__tuning_list(context, &count, &problems);
     print_problems(problems);
-    if (clattn__tuning_is_off()) printf("measurements are left aside: $CLATTN_TUNING is 0\n");
-    if (count == 0 && !clattn__tuning_is_off()) printf("nothing was measured for %s\n", context->device.info.id);
+    if (!clattn__is_on(CLATTN__TUNING)) printf("measurements are left aside: $CLATTN_TUNING is 0\n");
+    if (count == 0 && clattn__is_on(CLATTN__TUNING)) printf("nothing was measured for %s\n", context->device.info.id);
     for (size_t n = 0; n < count; n++) {
         const bool starts = n == 0 || lines[n].file != lines[n - 1].file;
         if (starts) print_origin(&lines[n], n > 0);
