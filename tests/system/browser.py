@@ -361,6 +361,17 @@ def check_sliders(browser, path):
     check(browser.script(last) == before, "sliders: Reset leaves", browser.script(last), "instead of", before)
 
 
+def check_any_count(browser, path):
+    """Parameters for any sizes: 3 · 768 · 64 · 12, GPT-2's."""
+    browser.open(path, 1280)
+    browser.press(Keys.END)
+    for name, value in {"d_in": 768, "d_k": 64, "heads": 12}.items():
+        browser.script("const s = document.querySelector(`#block-${arguments[0]} .sliders input`); s.value = arguments[1]; "
+                       "s.dispatchEvent(new Event('input'))", name, value)
+    count = browser.script("return document.querySelector('#block-count .cell text').textContent")
+    check(count == "1,769,472", "any count: it is", count)
+
+
 def check_lanes(browser, path):
     """Attention's words arrive together, the recurrence's one after another; both counters end full."""
     browser.open(path, 1280, CALM)
@@ -439,6 +450,7 @@ def main(program, figures, folder):
         check_focus(browser, folder / "zh" / "word-vectors.html")
         check_turning(browser, folder / "zh" / "word-vectors.html")
         check_sliders(browser, folder / "zh" / "projection.html")
+        check_any_count(browser, folder / "en" / "qkv.html")
         check_lanes(browser, folder / "en" / "race.html")
         check_printing(browser, folder / "en" / "projection.html")
         check_own_words(browser, program, folder)
