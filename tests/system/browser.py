@@ -262,6 +262,8 @@ def check_page(browser, path, width, figures):
             check_question(browser, where)
     if path.stem == "parameters":
         check_parameters(figures, browser.words())
+    policy = browser.script("return document.querySelector('meta[http-equiv=Content-Security-Policy]')?.content ?? ''")
+    check(policy.startswith("default-src 'none'") and "unsafe" not in policy, where, ": its policy is", policy)
     wide = browser.script("return document.documentElement.scrollWidth")
     check(wide <= width, where, ": is", wide, "pixels wide")
     if width == 1280 and path.parent.name == "en":  # the colours are the same in both languages
@@ -312,6 +314,16 @@ def check_playing(browser, path):
     check(browser.count() == stopped, "playing: SPACE does not pause")
     browser.script("const s = document.querySelector('.controls input'); s.value = 1; s.dispatchEvent(new Event('input'))")
     check(browser.count().startswith("1 /"), "playing: the slider leads to", browser.count())
+
+
+def check_full_screen(browser, path):
+    browser.open(path, 1280)
+    for full in (True, False):
+        browser.press("f")
+        deadline = time.monotonic() + 5
+        while browser.script("return Boolean(document.fullscreenElement)") != full and time.monotonic() < deadline:
+            time.sleep(.1)
+        check(browser.script("return Boolean(document.fullscreenElement)") == full, "full screen: F leads to", not full)
 
 
 def check_calm(browser, path):
@@ -446,6 +458,7 @@ def main(program, figures, folder):
                     check_page(browser, folder / language / f"{name}.html", width, figures)
         check_course(browser, folder / "en", names)
         check_playing(browser, folder / "zh" / "alignment.html")
+        check_full_screen(browser, folder / "zh" / "alignment.html")
         check_calm(browser, folder / "zh" / "alignment.html")
         check_focus(browser, folder / "zh" / "word-vectors.html")
         check_turning(browser, folder / "zh" / "word-vectors.html")
