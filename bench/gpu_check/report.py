@@ -125,8 +125,7 @@ class Report:
 
     def find_offline(self):
         session = self.session
-        places = [os.path.join(session.build, "results")] + ([session.kit] if session.kit else [])
-        for path in (os.path.join(place, "offline.json") for place in places):
+        for path in (os.path.join(place, "offline.json") for place in (os.path.join(session.build, "results"), session.kit)):
             found = work.read_json(path)
             if found:
                 return found, path

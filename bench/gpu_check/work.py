@@ -20,14 +20,16 @@ class Failed(Exception):
     """A step cannot go on, and why."""
 
 
+def lines_of(path):
+    """What commands wrote to a log, without the commands."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = [line.strip() for line in file.read().replace("\r", "\n").splitlines()]
+    return [line for line in lines if line and not line.startswith("$ ")]
+
+
 def last_lines(path, count=3):
     """The end of a log, as one line."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = [line.strip() for line in file.read().replace("\r", "\n").splitlines() if line.strip()]
-    except OSError:
-        return ""
-    return "; ".join(lines[-count:])
+    return "; ".join(lines_of(path)[-count:])
 
 
 def read_json(path):

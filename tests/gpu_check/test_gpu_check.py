@@ -1,8 +1,9 @@
-"""test_gpu_check.py SOURCE PROGRAM: gpu-check with fakes of everything that it meets on a machine with a GPU.
+"""test_gpu_check.py SOURCE PROGRAM [FAKE_CUDA LIST_LAUNCHES]: gpu-check with fakes of everything that it meets on a machine with a GPU.
 
 SPDX-License-Identifier: Apache-2.0
 
-SOURCE is the repository, PROGRAM a clattn that is real.
+SOURCE is the repository, PROGRAM a clattn that is real; FAKE_CUDA the folder of a libcuda that is not, LIST_LAUNCHES the program of that
+name.
 """
 import contextlib
 import io
@@ -18,6 +19,7 @@ import unittest
 from unittest import mock
 
 SOURCE, PROGRAM = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+FAKE_CUDA, LIST_LAUNCHES = map(os.path.abspath, sys.argv[3:5]) if len(sys.argv) > 4 else (None, None)
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(SOURCE, "bench", "gpu_check"))
 
@@ -59,7 +61,8 @@ class Case(unittest.TestCase):
     def run_check(self, *options, path=None, **environment):
         """gpu-check with the fakes in place of a build: (exit status, what it printed)."""
         environment = dict(os.environ, PATH=path or self.fakes + os.pathsep + os.environ["PATH"], **environment)
-        process = subprocess.run([sys.executable, os.path.join(SOURCE, "bench", "gpu_check"), self.out, "--build", self.fakes, *options],
+        process = subprocess.run([sys.executable, os.path.join(SOURCE, "bench", "gpu_check"), self.out, "--build", self.fakes, "--kit",
+                                  os.path.join(self.root, "no kit"), *options],
                                  env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False)
         return process.returncode, process.stdout
 
@@ -78,7 +81,7 @@ class Steps(Case):
         self.assertEqual(status, 0, printed)
         outcomes = self.outcomes()
         self.assertEqual(len([name for name in outcomes if name.startswith("attention_")]), 6)
-        self.assertEqual({name for name, outcome in outcomes.items() if outcome == "skipped"}, {"build", "tune", "tests"})
+        self.assertEqual({name for name, outcome in outcomes.items() if outcome == "skipped"}, {"build", "tune", "tests", "ptx"})
         self.assertRegex(printed, "skipped in .* s: this program has no `tune`")
         self.assertEqual({record["measured_on"] for record in self.result()["records"]}, {fakes.DEVICE["name"]})
         self.assertEqual([record["step"] for record in self.result("limits")["records"]], ["limits"])
@@ -410,6 +413,84 @@ class Rivals(Case):
         status, found, printed = self.bench("crash later")
         self.assertEqual((status, {length for _, length in found}), (1, {24}), printed)
         self.assertIn("GIVEN UP: python3 with torch has ended", printed)
+
+
+@unittest.skipUnless(FAKE_CUDA, "no fake of CUDA was built")
+class WithoutOpenCL(Case):
+    """A driver that has CUDA and no OpenCL: kernels from PTX, on a libcuda that is a fake."""
+
+    def setUp(self):
+        super().setUp()
+        self.kit = self.folder("kit", "ptx")
+        subprocess.run([LIST_LAUNCHES, self.kit], check=True)
+        path = os.path.join(self.kit, "launches.json")
+        with open(path, encoding="utf-8") as file:
+            launches = json.load(file)
+        for launch in launches:
+            for step in launch["steps"]:
+                step["ptx"] = "fake.ptx"
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(launches, file)
+        with open(os.path.join(self.kit, "fake.ptx"), "w", encoding="utf-8") as file:
+            file.write(".visible .entry fake()")
+
+    def cuda(self, mode, folder=FAKE_CUDA):
+        path = os.path.join(self.root, "records.json")
+        process = subprocess.run([sys.executable, os.path.join(SOURCE, "bench", "gpu_check", "cuda.py"), self.kit, "--json", path],
+                                 env=dict(os.environ, LD_LIBRARY_PATH=folder, FAKE_CUDA=mode), stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False)
+        return process.returncode, process.stdout, work.read_json(path)
+
+    def test_what_is_right_is_timed_and_nothing_else(self):
+        status, printed, records = self.cuda("")
+        self.assertEqual(status, 1, printed) # the fake does not decode
+        self.assertRegex(printed, "NOT TIMED, decode f16 d128: wrong: row 0 differs from the reference")
+        for case in ("attention f16 d128", "attention bf16 d128", "attention f32 d64", "project f32"):
+            self.assertIn(case + ": right", printed)
+        self.assertEqual({(record["op"], record["dtype"]) for record in records},
+                         {("attention", "f16"), ("attention", "bf16"), ("attention", "f32"), ("project_qkv", "f32")})
+        self.assertEqual({record["path"] for record in records}, {"offline PTX through libcuda"})
+        self.assertEqual(len(records), 11)
+
+    def test_a_kernel_that_computes_nothing(self):
+        status, printed, records = self.cuda("wrong")
+        self.assertEqual((status, records), (1, []), printed)
+        self.assertEqual(printed.count("NOT TIMED"), 7)
+
+    def test_ptx_that_is_refused(self):
+        status, printed, records = self.cuda("no ptx")
+        self.assertEqual((status, records), (1, []), printed)
+        self.assertIn("CUDA_ERROR_INVALID_PTX (218): ptxas fatal: a log", printed)
+
+    def test_no_gpu_and_no_driver(self):
+        self.assertEqual(self.cuda("no gpu")[:2], (77, "libcuda has no GPU: cuInit: CUDA_ERROR_NO_DEVICE (100)\n"))
+        status, printed, _ = self.cuda("", folder=self.root)
+        if status != 77:
+            self.skipTest("there is a libcuda here")
+        self.assertIn("no libcuda here", printed)
+
+    def test_the_step_says_what_it_is(self):
+        fakes.clattn(self.fakes, [], "if words[0] == 'devices': fake = dict(%r, problem='no OpenCL'); "
+                     "json.dump({'devices': [fake]}, open(words[-1], 'w')); sys.exit(0)" % fakes.DEVICE)
+        status, printed = self.run_check("--kit", os.path.dirname(self.kit), "--only", "ptx,limits", LD_LIBRARY_PATH=FAKE_CUDA)
+        self.assertEqual(status, 1, printed)
+        self.assertIn("no OpenCL GPU is usable: no OpenCL", printed)
+        self.assertEqual({record["measured_on"] for record in self.result()["records"]}, {"Fake CUDA GPU, offline PTX through libcuda"})
+        self.assertEqual(self.outcomes()["limits"], "skipped")
+        self.assertRegex(printed, r"\noffline PTX through libcuda +f16 +causal")
+
+
+class Kits(Case):
+    def test_what_is_packed(self):
+        build = self.folder("build")
+        self.assertNotEqual(self.run_check("--pack")[0], 0)
+        shutil.copy(PROGRAM, build)
+        _, printed = self.run_check("--pack", "--build", build)
+        self.assertIn("the program, 0 suites", printed)
+        self.assertTrue(os.access(os.path.join(self.out, "bin", "clattn"), os.X_OK))
+        self.assertIn("no PTX", printed)
+        packed = os.listdir(os.path.join(self.out, "packages"))
+        self.assertFalse([name for name in packed if name.startswith(("libc.so", "libm.so", "ld-"))], packed)
 
 
 class Binaries(unittest.TestCase):
