@@ -79,8 +79,12 @@ def bring_up(session, job):
 
 
 def build(session, job):
-    if session.program:
+    """By ./run, where there is no program, or one that was built for another machine."""
+    if session.program and job.run([session.program, "--version"]) == 0:
         raise work.Skipped("it is there: %s" % session.program)
+    if session.program:
+        job.facts["found"] = ["%s does not run here: %s" % (session.program, work.last_lines(job.log, 1))]
+    session.program = None
     script = os.path.join(session.root, "run")
     if not os.path.exists(script):
         raise work.Failed("no program and no %s to build it with" % script)

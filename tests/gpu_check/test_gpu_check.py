@@ -144,19 +144,27 @@ class Steps(Case):
         self.assertIn("gpu-check: ", printed)
         self.assertNotIn("Traceback", printed)
 
+    def test_a_program_of_another_machine(self):
+        self.without_a_program("#!/bin/sh\necho 'version GLIBC_9 not found' >&2; exit 1\n", "does not run here: version GLIBC_9 not found")
+
     def test_without_a_compiler_and_a_program(self):
+        self.without_a_program(None, "there is no program")
+
+    def without_a_program(self, program, text):
         for tool in TOOLS:
             os.symlink(shutil.which(tool), os.path.join(self.fakes, tool))
         source = self.folder("source")
         shutil.copy(os.path.join(SOURCE, "run"), source)
         shutil.copytree(os.path.join(SOURCE, "bench"), os.path.join(source, "bench"))
+        if program:
+            fakes.script(self.fakes, "clattn", program)
         with mock.patch.dict(globals(), SOURCE=source):
             status, printed = self.run_check(path=self.fakes)
         self.assertEqual(status, 1, printed)
         self.assertIn("CMake 3.22 or newer is needed", printed)
         self.assertEqual(self.outcomes()["build"], "failed")
         self.assertEqual(self.outcomes()["limits"], "skipped")
-        self.assertIn("there is no program", printed)
+        self.assertIn(text, printed)
 
 
 class Cards(Case):
