@@ -14,5 +14,6 @@ int lstm_main(int argc, char **argv);
 int devices_main(int argc, char **argv);
 int lab_main(int argc, char **argv);
 int race_main(int argc, char **argv);
+int tune_main(int argc, char **argv);
 
 #endif

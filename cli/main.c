@@ -26,6 +26,7 @@ static const struct {
     {"lstm", lstm_main, "the LSTM on NumPy files"},
     {"devices", devices_main, "every device that can compute, and which one is picked"},
     {"bench", clattn_bench_main, "attention beside the recurrence, measured here"},
+    {"tune", tune_main, "measures the kernels of a device, so that the fastest serve"},
     {"lesson", clattn_lesson_main, "the course: from the recurrence to attention, computed here"},
     {"race", race_main, "attention and the recurrence side by side, for a class"},
     {"lab", lab_main, "a kernel of yours, checked and timed beside the library's"},

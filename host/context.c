@@ -6,6 +6,7 @@
 
 #include "internal.h"
 #include "self_check.h"
+#include "tuning.h"
 
 clattn_context *clattn__context_new(const clattn_context_options *options) {
     clattn_context *context = calloc(1, sizeof *context);
@@ -28,6 +29,7 @@ void clattn__context_close(clattn_context *context) {
     context->device = (clattn__device){0};
     clattn__row_bans_lift(context);
     clattn__self_checks_close(context);
+    clattn__tuning_close(context);
 }
 
 void clattn_context_destroy(clattn_context *context) {
@@ -41,6 +43,7 @@ void clattn_context_destroy(clattn_context *context) {
 
 clattn_status clattn__context_options(const clattn_context_options *given, clattn_context_options *options) {
     const char *problem = clattn__self_check_problem();
+    if (!problem) problem = clattn__tuning_problem();
     *options = (clattn_context_options)CLATTN_CONTEXT_OPTIONS_INIT;
     if (!given) return problem ? CLATTN_ERROR_ARGUMENT : CLATTN_OK;
     clattn_status status = clattn__read_struct(NULL, "options", options, sizeof *options, given);

@@ -115,6 +115,8 @@ extern const size_t clattn__variant_count;
 extern const clattn__row clattn__rows[];
 extern const size_t clattn__row_count;
 
+/* NULL: there is none of that name. */
+const clattn__row *clattn__row_named(const char *name);
 /* The value of a row's macro; `missing` where the row has none of that name. */
 int clattn__row_macro(const clattn__row *row, const char *name, int missing);
 /* What an OpenCL compiler is told of a row and a variant. -cl-mad-enable is all the freedom that it gets: -cl-fast-relaxed-math
@@ -126,6 +128,8 @@ bool clattn__role_variant(clattn__role role, const clattn__params *params, clatt
 i64 clattn__row_groups(const clattn__row *row, const clattn__params *params);
 /* The text of a kernel file with its #includes resolved (embedded at build time), or NULL. */
 const char *clattn__kernel_source(const char *path);
+/* A digest of all kernel files, made when they are embedded; "" in a build without OpenCL, which embeds none. */
+extern const char clattn__kernels_hash[];
 
 /* ---- devices and backends ---------------------------------------------------------------------------------------- */
 
@@ -134,6 +138,7 @@ typedef struct clattn__device {
     clattn_device_info info;
     bool has_cpu_family, has_gpu_family, has_clblast; /* which rows may serve, in the table's order */
     clattn__devices gpu;                 /* whose GPU it is; 0 where it is none or not known */
+    char vendor[64], architecture[32];   /* OpenCL: as the driver names them; the latter "" where we do not know how to ask */
     bool has_mma;                        /* tensor cores for rows with MMA, or a test that has them emulated */
     bool has_f64;                        /* whether they compute in f64 */
     int vector_width;                    /* of CPU rows; the native ISA level's or the device's native width */
@@ -146,6 +151,9 @@ typedef struct clattn__device {
 /* NULL when a row can serve these parameters on a device, else why not. */
 const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *device, const clattn__variant *variant,
                                  const clattn__params *params);
+
+/* Whether the row is meant for a device's GPU; of other devices nothing is known that would tell. */
+bool clattn__row_is_meant(const clattn__row *row, const clattn__device *device);
 
 typedef struct clattn__step clattn__step;
 
@@ -193,6 +201,8 @@ struct clattn_context {
     struct clattn__error *errors; /* each thread's last */
     struct clattn__ban *bans;     /* rows that do not serve here */
     struct clattn__self_checks *self_checks; /* rows that are known to compute right: self_check.h; NULL: none are checked */
+    struct clattn__tuning *tuning; /* rows that were measured: tuning.h; NULL: not asked yet */
+    unsigned long builds; /* OpenCL: programs that were compiled from source */
     clattn__text why; /* the choice of the device, in words */
     void *state; /* the backend's */
 };
@@ -338,6 +348,8 @@ clattn_status clattn__plan_scratch(clattn_plan *, clattn_tensor packed, clattn__
 /* The row that serves a role on the context's device: the first in the table that fits the device, is meant for it and is not
  * banned, else the first that fits, or NULL. *why, if given, says of each row before it why not. */
 const clattn__row *clattn__choose_row(clattn_context *, clattn__role, const clattn__params *, clattn__text *why);
+/* Why a row may not serve in this context, or NULL. */
+const char *clattn__row_refusal(clattn_context *, const clattn__row *, const clattn__params *);
 /* Leave a row out in this context: in one variant, or in all (NULL). False when there is no memory. */
 bool clattn__row_ban(clattn_context *, const clattn__row *, const clattn__variant *);
 void clattn__row_bans_lift(clattn_context *);
@@ -346,7 +358,10 @@ void clattn__row_bans_lift(clattn_context *);
  * this device, its variant is banned in the context and the whole plan is built again without it. */
 clattn_status clattn__plan_step_of(clattn_plan *, const clattn__row *, const clattn__place *buffers, const clattn__params *,
                                    i64 repeat);
-/* Choose the row of a role, or say why there is none (UNSUPPORTED). An operator whose steps depend on the row chooses it once:
+/* The row of a role: the one that was measured to be the fastest (tuning.h) where it may serve, else the table's choice. NULL, with
+ * the reasons in `why`, where there is none. The plan's own words say what was measured. */
+const clattn__row *clattn__plan_find(clattn_plan *, clattn__role, const clattn__params *, clattn__text *why);
+/* The same, or say why there is none (UNSUPPORTED). An operator whose steps depend on the row chooses it once:
  * another thread may ban it between two choices. */
 clattn_status clattn__plan_choose(clattn_plan *, clattn__role, const clattn__params *, const clattn__row **row);
 /* Both. */

@@ -215,18 +215,39 @@ void clattn__row_bans_lift(clattn_context *context) {
     pthread_mutex_unlock(&context->lock);
 }
 
+/* Why a row cannot serve here, or NULL. */
+static const char *obstacle_here(const clattn_context *context, const clattn__row *row, const clattn__params *params) {
+    clattn__variant variant;
+    if (!clattn__role_variant(row->role, params, &variant)) return "it is built for no such size, or type of elements";
+    const char *obstacle = clattn__row_obstacle(row, &context->device, &variant, params);
+    return !obstacle && is_banned(context, row, &variant) ? "failed on this device" : obstacle;
+}
+
+const char *clattn__row_refusal(clattn_context *context, const clattn__row *row, const clattn__params *params) {
+    pthread_mutex_lock(&context->lock);
+    const char *obstacle = obstacle_here(context, row, params);
+    pthread_mutex_unlock(&context->lock);
+    return obstacle;
+}
+
+bool clattn__row_is_meant(const clattn__row *row, const clattn__device *device) {
+    return !device->gpu || row->devices & device->gpu;
+}
+
+const clattn__row *clattn__row_named(const char *name) {
+    for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++)
+        if (strcmp(row->name, name) == 0) return row;
+    return NULL;
+}
+
 const clattn__row *clattn__choose_row(clattn_context *context, clattn__role role, const clattn__params *params,
                                       clattn__text *why) {
-    const clattn__devices gpu = context->device.gpu;
     const clattn__row *chosen = NULL, *spare = NULL;
-    clattn__variant variant;
-    const bool fits = clattn__role_variant(role, params, &variant);
     pthread_mutex_lock(&context->lock);
     for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count && !chosen; row++) {
         if (row->role != role) continue;
-        const char *obstacle = fits ? clattn__row_obstacle(row, &context->device, &variant, params) : "it is built for no such size, or type of elements";
-        if (!obstacle && is_banned(context, row, &variant)) obstacle = "failed on this device";
-        if (!obstacle && gpu && !(row->devices & gpu)) {
+        const char *obstacle = obstacle_here(context, row, params);
+        if (!obstacle && !clattn__row_is_meant(row, &context->device)) {
             if (!spare) spare = row;
             obstacle = "meant for other devices";
         }

@@ -7,6 +7,7 @@
 
 #include "internal.h"
 #include "self_check.h"
+#include "tuning.h"
 
 /* ---- what operators call ------------------------------------------------------------------------------------------- */
 
@@ -56,15 +57,56 @@ static clattn_status plan_reserve_step(clattn_plan *plan) {
     return CLATTN_OK;
 }
 
+/* Why a measured choice is not followed, or NULL. */
+static const char *refusal_of(clattn_context *context, const clattn__tuned *tuned, const clattn__row *row, clattn__role role,
+                              const clattn__params *params) {
+    if (!row) return "this version has no such row";
+    if (row->role != role) return "it is of another role";
+    if (tuned->level != CLATTN__TUNING_DEVICE && !clattn__row_is_meant(row, &context->device)) return "meant for other devices";
+    return clattn__row_refusal(context, row, params);
+}
+
+/* The row that was measured for this kind of problem, or NULL; the plan says which, where and by how much, or why not. */
+static const clattn__row *measured_row(clattn_plan *plan, clattn__role role, const clattn__params *params, clattn__text *why) {
+    char key[CLATTN__TUNING_KEY];
+    clattn_context *context = plan->context;
+    if (plan->options.untuned || !clattn__tuning_key(role, params, key)) return NULL;
+    const clattn__tuned *tuned = clattn__tuning_find(context, key);
+    if (!tuned) {
+        clattn__text_add(why, "not tuned: nothing was measured for %s\n", key);
+        return NULL;
+    }
+    const clattn__row *row = clattn__row_named(tuned->row);
+    const char *refusal = refusal_of(context, tuned, row, role, params);
+    clattn__text_add(why, "%s: %s for %s, ", refusal ? "not as tuned" : "tuned", tuned->row, key);
+    if (refusal)
+        clattn__text_add(why, "which cannot be: %s; ", refusal);
+    else if (strcmp(tuned->row, tuned->other) != 0)
+        clattn__text_add(why, "%.2f times as fast as %s, noise %.1f %%; ", tuned->ratio, tuned->other, 1e2 * tuned->noise);
+    clattn__text_add(why, "measured on %s, %s\n", clattn__tuning_level_name(tuned->level), tuned->file);
+    return refusal ? NULL : row;
+}
+
+const clattn__row *clattn__plan_find(clattn_plan *plan, clattn__role role, const clattn__params *params, clattn__text *why) {
+    clattn_context *context = plan->context;
+    const clattn__row *row = NULL;
+    clattn__text measured = {0};
+    if (plan->only_row && plan->only_row->role == role) return plan->only_row;
+    if (!clattn__tuning_trial(context, role, &row))
+        row = measured_row(plan, role, params, &measured);
+    else if (row && clattn__row_refusal(context, row, params))
+        row = NULL;
+    if (!row) row = clattn__choose_row(context, role, params, why);
+    if (row && measured.data) clattn__text_add(&plan->why, "%s", measured.data);
+    clattn__text_free(&measured);
+    return row;
+}
+
 clattn_status clattn__plan_choose(clattn_plan *plan, clattn__role role, const clattn__params *params, const clattn__row **row) {
     clattn_context *context = plan->context;
     clattn__text why = {0};
     clattn_status status = CLATTN_OK;
-    if (plan->only_row && plan->only_row->role == role) {
-        *row = plan->only_row;
-        return CLATTN_OK;
-    }
-    *row = clattn__choose_row(context, role, params, &why);
+    *row = clattn__plan_find(plan, role, params, &why);
     if (!*row)
         status = clattn__fail(context, CLATTN_ERROR_UNSUPPORTED, "no kernel for %s on %s%s%.*s", clattn__roles[role].entry,
                               context->device.info.id, why.length ? "\n" : "", why.length ? (int)why.length - 1 : 0,
@@ -200,8 +242,7 @@ static clattn_status plan_read_options(clattn_plan *plan, const clattn_plan_opti
         status = check_choice(plan, "algorithm", (int)options->algorithm, CLATTN_ALGORITHM_SPLIT, plan->op->has_algorithm);
     if (status == CLATTN_OK)
         status = check_choice(plan, "require_fused", options->require_fused, 1, plan->op->has_algorithm);
-    if (status == CLATTN_OK && options->reserved)
-        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "options: reserved is %#x; it must be 0", (unsigned)options->reserved);
+    if (status == CLATTN_OK) status = check_choice(plan, "untuned", options->untuned, 1, true);
     if (status == CLATTN_OK)
         status = check_choice(plan, "recurrence", (int)options->recurrence, CLATTN_RECURRENCE_STEPS, plan->op->has_recurrence);
     return status;
@@ -285,6 +326,19 @@ static void explain_macros(clattn__text *text, const clattn__macro *macros) {
         clattn__text_add(text, " %s=%d", m->name, m->value);
 }
 
+/* Measurements that were left aside. */
+static void explain_tuning(clattn__text *text, const clattn_plan *plan) {
+    size_t count;
+    const char *problems;
+    if (plan->context->backend->runs_operators) return;
+    if (plan->options.untuned || clattn__tuning_is_off()) {
+        clattn__text_add(text, "measurements are left aside: %s\n", plan->options.untuned ? "asked for" : "$CLATTN_TUNING is 0");
+        return;
+    }
+    clattn__tuning_list(plan->context, &count, &problems);
+    clattn__text_add(text, "%s", problems);
+}
+
 size_t clattn_plan_explain(const clattn_plan *plan, char *out, size_t size) {
     if (!plan) return clattn__text_copy(NULL, out, size);
     clattn__text text = {0};
@@ -302,6 +356,7 @@ size_t clattn_plan_explain(const clattn_plan *plan, char *out, size_t size) {
                      (long long)plan->launches, plan->launches == 1 ? "" : "es", (long long)plan->dependent_steps,
                      plan->dependent_steps == 1 ? "" : "s");
     clattn__text_add(&text, "%s%s", plan->why.data ? plan->why.data : "", plan->dropped.data ? plan->dropped.data : "");
+    explain_tuning(&text, plan);
     size_t length = clattn__text_copy(text.data, out, size);
     clattn__text_free(&text);
     return length;

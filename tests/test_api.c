@@ -367,7 +367,7 @@ static const int64_t huge = (int64_t)1 << 62;
 
 #define OPTION_ERRORS(X)                                                                                                 \
     X(desc.reserved = 3, ARGUMENT, "reserved 0x3")                                                                       \
-    X(options.reserved = 3, ARGUMENT, "options reserved 0x3")                                                            \
+    X(options.untuned = 3, ARGUMENT, "options untuned 3")                                                               \
     X(options.require_fused = 2, ARGUMENT, "require_fused 2")                                                            \
     X(desc.options.window_left = 4, ARGUMENT, "window_left 4 has_window 0")                                              \
     X((desc.options.has_window = 1, desc.options.window_left = -2), ARGUMENT, "window_left -2")                          \
@@ -739,7 +739,7 @@ START_TEST(no_struct_ends_in_padding) {
     ENDS_AT(clattn_project_qkv_desc, v);
     ENDS_AT(clattn_mha_desc, options);
     ENDS_AT(clattn_recurrence_desc, forget_bias);
-    ENDS_AT(clattn_plan_options, reserved);
+    ENDS_AT(clattn_plan_options, untuned);
     ENDS_AT(clattn_merge_desc, lse);
     ENDS_AT(clattn_plan_info, bytes);
 #undef ENDS_AT

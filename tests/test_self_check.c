@@ -43,13 +43,6 @@ static clattn_context *open_device(const char *name) {
     return clattn_context_create(&options, &context) == CLATTN_OK ? context : NULL;
 }
 
-/* The first OpenCL device, its work-group kernels; NULL where there is none, which is printed. */
-static clattn_context *open_gpu_family(void) {
-    clattn_context *context = open_device("opencl:0:0:gpu");
-    if (!context) printf("not run: no OpenCL device\n");
-    return context;
-}
-
 static void attend(clattn_context *context, const clattn_plan_options *options, char *explanation, size_t size, float out[6]) {
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
     desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_F32, 1, 1, 3, 2);
@@ -233,6 +226,13 @@ START_TEST(turned_off_nothing_is_checked) {
 END_TEST
 
 #ifdef CLATTN_TESTS_OPENCL
+/* The first OpenCL device, its work-group kernels; NULL where there is none, which is printed. */
+static clattn_context *open_gpu_family(void) {
+    clattn_context *context = open_device("opencl:0:0:gpu");
+    if (!context) printf("not run: no OpenCL device\n");
+    return context;
+}
+
 /* Weights that add up to two. The next row of the role serves. */
 START_TEST(a_wrong_opencl_kernel_is_dropped) {
     char text[4096];

@@ -156,9 +156,16 @@ static clattn__devices device_gpu(cl_uint vendor) {
 }
 
 /* cl_nv_device_attribute_query; 0 where the device knows no such thing. */
-static cl_uint nvidia_compute_capability(const clattn__opencl_api *api, cl_device_id device) {
-    enum { COMPUTE_CAPABILITY_MAJOR_NV = 0x4000 };
-    return device_uint(api, device, COMPUTE_CAPABILITY_MAJOR_NV);
+enum { COMPUTE_CAPABILITY_MAJOR_NV = 0x4000, COMPUTE_CAPABILITY_MINOR_NV = 0x4001 };
+
+/* What GPUs of one design have in common: NVIDIA's compute capability, and AMD's name for the target without its features, which its
+ * driver gives as the device's. */
+static void describe_architecture(const clattn__opencl_api *api, cl_device_id device, clattn__device *out) {
+    if (out->gpu == CLATTN__NVIDIA)
+        snprintf(out->architecture, sizeof out->architecture, "sm_%u%u", device_uint(api, device, COMPUTE_CAPABILITY_MAJOR_NV),
+                 device_uint(api, device, COMPUTE_CAPABILITY_MINOR_NV));
+    else if (out->gpu == CLATTN__AMD && strncmp(out->info.name, "gfx", 3) == 0)
+        snprintf(out->architecture, sizeof out->architecture, "%.*s", (int)strcspn(out->info.name, ":"), out->info.name);
 }
 
 /* Why the device cannot run our kernels, or "". */
@@ -205,7 +212,9 @@ void clattn__opencl_describe(const clattn__opencl_api *api, cl_device_id device,
     info->vector_width = device_uint(api, device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
 
     if (info->kind == CLATTN_DEVICE_OPENCL_GPU) out->gpu = device_gpu(device_uint(api, device, CL_DEVICE_VENDOR_ID));
-    out->has_mma = out->gpu == CLATTN__NVIDIA && nvidia_compute_capability(api, device) >= 8;
+    out->has_mma = out->gpu == CLATTN__NVIDIA && device_uint(api, device, COMPUTE_CAPABILITY_MAJOR_NV) >= 8;
+    copy_device_text(api, device, CL_DEVICE_VENDOR, out->vendor, sizeof out->vendor);
+    describe_architecture(api, device, out);
     out->vector_width = row_width((cl_uint)info->vector_width);
     out->max_work_group = info->max_work_group;
     out->local_bytes = info->local_bytes;

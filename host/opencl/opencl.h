@@ -61,9 +61,6 @@ cl_int clattn__opencl_devices(const clattn__opencl_api *, cl_platform_id, cl_dev
 /* Fill all of *out but info.id. */
 void clattn__opencl_describe(const clattn__opencl_api *, cl_device_id, clattn__device *out);
 
-/* A digest of all kernel files, made when they are embedded. */
-extern const char clattn__kernels_hash[];
-
 /* ---- program.c ----------------------------------------------------------------------------------------------------- */
 
 /* The kernel of a step, for the caller to release. Errors: BUILD (with the log; or the device's limits do not hold it),

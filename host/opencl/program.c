@@ -39,6 +39,7 @@ static clattn_status build_program(clattn_context *context, const char *path, co
     cl_int code;
     cl_program made = cl->api.CreateProgramWithSource(cl->cl, 1, &text, NULL, &code);
     if (!made) return clattn__opencl_fail(context, "clCreateProgramWithSource", code);
+    context->builds++; /* under build_lock */
     code = cl->api.BuildProgram(made, 1, &cl->device, options, NULL, NULL);
     if (code != CL_SUCCESS) {
         clattn_status status = fail_build(context, made, path, options, code);

@@ -218,7 +218,7 @@ static bool wants_matrix(const clattn__attention_operands *o) { return is_here(&
 /* The row of a role, or NULL; then the plan says why there is none. */
 static const clattn__row *try_row(clattn_plan *plan, clattn__role role, const clattn__params *params) {
     clattn__text obstacles = {0};
-    const clattn__row *row = clattn__choose_row(plan->context, role, params, &obstacles);
+    const clattn__row *row = clattn__plan_find(plan, role, params, &obstacles);
     clattn__text_add(&plan->why, "%s", obstacles.data ? obstacles.data : "");
     clattn__text_free(&obstacles);
     return row;

@@ -523,7 +523,7 @@ typedef struct clattn_plan_options {
     clattn_algorithm algorithm;
     clattn_recurrence_form recurrence;
     int require_fused; /* 1: fail (UNSUPPORTED) rather than hold a matrix of scores, as staged does */
-    uint32_t reserved; /* 0 */
+    int untuned;       /* 1: kernels by the library's own order, whatever `clattn tune` has measured */
 } clattn_plan_options;
 
 #define CLATTN_PLAN_OPTIONS_INIT CLATTN__INIT(clattn_plan_options)

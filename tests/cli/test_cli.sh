@@ -12,6 +12,7 @@ mkdir -p "$work"
 cd "$work" || exit 1
 failures=0
 export CLATTN_DEVICE=reference # what is tested here is the program, not the kernels
+export CLATTN_CONFIG_DIR=$work/config
 
 failed() {
     echo "FAILED: $*" >&2
@@ -91,7 +92,7 @@ good help
 good --help
 good --version
 grep -qE '^clattn [0-9]+\.[0-9]+\.[0-9]+$' stdout || failed "--version prints $(cat stdout)"
-for command in attend merge mha project rnn lstm devices bench lesson; do
+for command in attend merge mha project rnn lstm devices bench tune lesson; do
     good help $command
     prints "usage: clattn $command"
     [ "$(awk 'length > 80' stdout | wc -l)" -eq 0 ] || failed "help $command is wider than 80 columns"
@@ -491,6 +492,27 @@ good devices
 prints "native"
 prints "* auto picks"
 
+# ---- what was measured: nothing here, then a file that is none, then one of another day
+good tune --show --device native
+prints "nothing was measured for native"
+good tune --clear --device native
+prints "nothing is kept in $work/config/tune/"
+mkdir -p config/tune
+echo '{"schema": "clattn-tune-9"}' >config/tune/new.json
+head -c 40 /dev/urandom >config/tune/noise.json
+run 0 tune --show --device native
+[ "$(grep -c "^clattn tune: note: tuning file .* is left out: " stderr)" -eq 2 ] || failed "tune --show: $(cat stderr)"
+good attend --q three.npy --k three.npy --v three.npy --out o.npy --explain --device native
+prints 'new.json is left out: its schema is "clattn-tune-9"'
+CLATTN_TUNING=0 good attend --q three.npy --k three.npy --v three.npy --out o.npy --explain --device native
+prints 'measurements are left aside: '
+CLATTN_TUNING=7 bad 2 "neither 0 nor 1" attend "${files[@]}"
+rm -r config
+bad 2 "--show and --clear are two wishes" tune --show --clear
+bad 2 "--show measures nothing" tune --show --quick
+bad 2 "--clear measures nothing" tune --op project --clear
+bad 2 "--op wants all|attention" tune --op all-of-them
+
 # ---- JSON, or the sentence that says why there is none
 "$program" devices --json - >stdout 2>stderr
 case $? in
@@ -504,6 +526,12 @@ case $? in
     good attend --q three.npy --k three.npy --v three.npy --out o.npy --json o.json
     grep -q '"reference"' o.json || failed "--json o.json holds $(cat o.json)"
     bad 2 "--out and --json name the same file" attend "${files[@]}" --json out/o.npy
+    bad 2 "the reference has no kernels" tune
+    good tune --quick --op project --device native # each of its kernels is the only one
+    prints "nothing to keep"
+    good tune --quick --op project --device native --json -
+    prints '"choices":'
+    [ ! -e config ] || failed "tune keeps what is no choice: $(ls -R config)"
     ;;
 2) bad 2 "libcjson-dev" attend "${files[@]}" --json - ;;
 *) failed "devices --json -: $(cat stderr)" ;;

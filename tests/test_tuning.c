@@ -1,0 +1,698 @@
+/* Tuning: keys, files, what plans make of them; and `clattn tune`: gain or keep, what it stores.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../cli/tune/tune.h"
+#include "../host/json.h"
+#include "../host/tuning_file.h"
+#include "support.h"
+
+#ifdef CLATTN_TESTS_OPENCL
+#include "patched_kernel.h"
+#endif
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *text;
+    bool right;
+} json_cases[] = {
+    {"{}", true},
+    {" [ ] ", true},
+    {"[1, -2.5e+3, 0, 0.25, 1E2, \"a\", true, false, null, {\"b\": [{}]}]", true},
+    {"\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\ud83d\\ude00\"", true},
+    {"", false},
+    {"{", false},
+    {"{\"a\"}", false},
+    {"{\"a\": 1,}", false},
+    {"{a: 1}", false},
+    {"[1 2]", false},
+    {"[1,]", false},
+    {"[01]", false},
+    {"[1.]", false},
+    {"[.5]", false},
+    {"[+1]", false},
+    {"[1e]", false},
+    {"[- 1]", false},
+    {"[nan]", false},
+    {"[tru]", false},
+    {"\"a", false},
+    {"\"\t\"", false},
+    {"\"\\x\"", false},
+    {"\"\\u12g4\"", false},
+    {"\"\\ud800\"", false},
+    {"\"\\u0000\"", false},
+    {"[}", false},
+    {"{} {}", false},
+    {"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]", false},
+};
+
+START_TEST(json_is_read_or_refused) {
+    clattn__json json = clattn__json_of(json_cases[_i].text);
+    clattn__json_skip(&json);
+    ck_assert_msg(clattn__json_end(&json) == json_cases[_i].right, "%s: %s", json_cases[_i].text,
+                  json.problem ? json.problem : "taken");
+}
+END_TEST
+
+START_TEST(json_values) {
+    clattn__json json = clattn__json_of("[\"\\u00e9\\ud83d\\ude00\\n\", -12.5e-1, \"long\"]");
+    char text[16], small[4];
+    double number = 0;
+    ck_assert(clattn__json_open(&json, '['));
+    clattn__json_text(&json, text, sizeof text);
+    ck_assert_str_eq(text, "\xc3\xa9\xf0\x9f\x98\x80\n");
+    ck_assert(clattn__json_more(&json, ']'));
+    clattn__json_number(&json, &number);
+    ck_assert_double_eq_tol(number, -1.25, 1e-15);
+    ck_assert(clattn__json_more(&json, ']'));
+    clattn__json_text(&json, small, sizeof small);
+    ck_assert_str_eq(json.problem, "a text is too long");
+    ck_assert(!clattn__json_more(&json, ']'));
+}
+END_TEST
+
+/* ---- keys ------------------------------------------------------------------------------------------------------------ */
+
+static void key_of(clattn__role role, const clattn__params *params, char key[CLATTN__TUNING_KEY]) {
+    ck_assert(clattn__tuning_key(role, params, key));
+}
+
+START_TEST(keys_say_classes_and_never_the_batch) {
+    clattn__params params = {.attention = {.batch = 1,
+                                           .heads_q = 8,
+                                           .heads_kv = 8,
+                                           .len_q = 300,
+                                           .len_kv = 4000,
+                                           .head_dim = 64,
+                                           .value_dim = 80,
+                                           .dtype = DTYPE_F16,
+                                           .keys = {.left = -1, .right = -1}}};
+    char key[CLATTN__TUNING_KEY], other[CLATTN__TUNING_KEY];
+    key_of(CLATTN__ROLE_ATTENTION, &params, key);
+    ck_assert_str_eq(key, "attention f16 dim 65-128 len_q 257+ len_kv 257+ full");
+    params.attention.batch = 7;
+    params.attention.heads_q = 32;
+    params.attention.len_kv = 257;
+    key_of(CLATTN__ROLE_ATTENTION, &params, other);
+    ck_assert_str_eq(other, key);
+    params.attention.keys.right = 0;
+    params.attention.len_kv = 256;
+    params.attention.modified = 1;
+    key_of(CLATTN__ROLE_ATTENTION, &params, other);
+    ck_assert_str_eq(other, "attention f16 dim 65-128 len_q 257+ len_kv 17-256 causal modified");
+    params.attention.keys.left = 5;
+    key_of(CLATTN__ROLE_ATTENTION_SPLIT, &params, other);
+    ck_assert_str_eq(other, "attention_split f16 dim 65-128 len_q 257+ len_kv 17-256 window modified");
+    params.attention.q_offsets.present = 1;
+    ck_assert(!clattn__tuning_key(CLATTN__ROLE_ATTENTION, &params, other)); /* its lengths are those of the batch */
+    ck_assert(!clattn__tuning_key(CLATTN__ROLE_COPY, &params, other));
+
+    clattn__params product = {.project = {.batch = 3, .len = 16, .depth = 1024, .columns = 1025}};
+    key_of(CLATTN__ROLE_PROJECT, &product, key);
+    ck_assert_str_eq(key, "project len 0-16 depth 257-1024 columns 1025+");
+}
+END_TEST
+
+/* ---- files ----------------------------------------------------------------------------------------------------------- */
+
+static const clattn__tuning_device some_gpu = {"GPU 1", "P", "1.2", "V", "sm_90", "opencl-gpu", "gpu"};
+
+/* The text of a file, for the caller to free. */
+static clattn__text file_text(const char *schema, const char *kernels, const clattn__tuning_device *d, const char *choices) {
+    clattn__text text = {0};
+    clattn__text_add(
+        &text,
+        "{\"schema\": \"%s\", \"kernels\": \"%s\", \"of no use\": [1, {}], \"device\": {\"name\": \"%s\", "
+        "\"platform\": \"%s\", \"driver\": \"%s\", \"vendor\": \"%s\", \"architecture\": \"%s\", \"type\": \"%s\", "
+        "\"kernels\": \"%s\"}, \"choices\": [%s]}",
+        schema, kernels, d->name, d->platform, d->driver, d->vendor, d->architecture, d->type, d->kernels, choices);
+    return text;
+}
+
+static const char two_choices[] = "{\"key\": \"k1\", \"row\": \"r1\", \"default\": \"d\", \"ratio\": 1.5, \"noise\": 0.25},"
+                                  "{\"key\": \"k2\", \"row\": \"r2\", \"shape\": \"for people\"}";
+
+START_TEST(a_whole_file_counts_and_no_part_of_it) {
+    clattn__text text = file_text(CLATTN__TUNING_SCHEMA, clattn__kernels_hash, &some_gpu, two_choices);
+    clattn__tuning_files files = {0};
+    ck_assert(clattn__tuning_file_take(&files, "f", false, text.data, &some_gpu));
+    ck_assert_uint_eq(files.count, 2);
+    ck_assert_str_eq(files.lines[0].row, "r1");
+    ck_assert_double_eq_tol(files.lines[0].ratio, 1.5, 1e-15);
+    ck_assert_double_eq_tol(files.lines[0].noise, 0.25, 1e-15);
+    ck_assert_int_eq(files.lines[1].level, CLATTN__TUNING_DEVICE);
+    ck_assert_str_eq(files.lines[1].file, "f");
+    clattn__tuning_files_free(&files);
+    for (size_t length = text.length; length-- > 0;) { /* cut off anywhere */
+        text.data[length] = 0;
+        ck_assert(!clattn__tuning_file_take(&files, "f", false, text.data, &some_gpu));
+        ck_assert_uint_eq(files.count, 0);
+        ck_assert_msg(strncmp(files.problems.data, "tuning file f is left out: ", 27) == 0, "%s", files.problems.data);
+        clattn__tuning_files_free(&files);
+    }
+    clattn__text_free(&text);
+}
+END_TEST
+
+static const struct {
+    const char *schema, *kernels /* NULL: this version's */, *choices, *says;
+    bool built_in, taken;
+} file_cases[] = {
+    {CLATTN__TUNING_SCHEMA, NULL, "", NULL, false, true},
+    {"clattn-tune-2", NULL, two_choices, "its schema is \"clattn-tune-2\"", false, false},
+    {"clattn-bench-1", NULL, two_choices, "its schema is \"clattn-bench-1\"", false, false},
+    {CLATTN__TUNING_SCHEMA, "others", two_choices, "other kernels", false, false},
+    {CLATTN__TUNING_SCHEMA, "others", two_choices, NULL, true, true},
+    {CLATTN__TUNING_SCHEMA, NULL, "{\"key\": \"k\"}", "no key or no row", false, false},
+    {CLATTN__TUNING_SCHEMA, NULL, "{\"key\": 1, \"row\": \"r\"}", "a text is expected", false, false},
+    {CLATTN__TUNING_SCHEMA, NULL, "{\"key\": \"k\", \"row\": \"r\", \"ratio\": \"fast\"}", "a number is expected", false,
+     false},
+    {CLATTN__TUNING_SCHEMA, NULL, "{\"key\": \"k\", \"row\": \"r\"}, 5", "an object is expected", false, false},
+};
+
+START_TEST(other_files_are_named_and_left_out) {
+    const char *kernels = file_cases[_i].kernels ? file_cases[_i].kernels : clattn__kernels_hash;
+    clattn__text text = file_text(file_cases[_i].schema, kernels, &some_gpu, file_cases[_i].choices);
+    clattn__tuning_files files = {0};
+    ck_assert_int_eq(clattn__tuning_file_take(&files, "f", file_cases[_i].built_in, text.data, &some_gpu),
+                     file_cases[_i].taken);
+    const char *said = files.problems.data ? files.problems.data : "";
+    if (!file_cases[_i].taken) {
+        ck_assert_msg(strstr(said, file_cases[_i].says) != NULL, "\"%s\" does not say \"%s\"", said, file_cases[_i].says);
+        ck_assert_uint_eq(files.count, 0);
+    } else {
+        ck_assert_str_eq(said, "");
+    }
+    clattn__tuning_files_free(&files);
+    clattn__text_free(&text);
+}
+END_TEST
+
+START_TEST(foreign_texts_are_left_out) {
+    static const char *const texts[] = {"[]",
+                                        "{}",
+                                        "null",
+                                        "no JSON",
+                                        "{\"schema\": 7}",
+                                        "{\"schema\": \"clattn-tune-1\"}",
+                                        "{\"schema\": \"clattn-tune-1\", \"choices\": {}, \"device\": []}"};
+    clattn__tuning_files files = {0};
+    ck_assert(!clattn__tuning_file_take(&files, "f", false, texts[_i], &some_gpu));
+    ck_assert_uint_eq(files.count, 0);
+    ck_assert_uint_gt(files.problems.length, 0);
+    clattn__tuning_files_free(&files);
+}
+END_TEST
+
+START_TEST(the_nearest_device_counts) {
+    clattn__tuning_device d = some_gpu;
+    ck_assert_int_eq(clattn__tuning_level_of(&d, &some_gpu), CLATTN__TUNING_DEVICE);
+    strcpy(d.driver, "9.9");
+    ck_assert_int_eq(clattn__tuning_level_of(&d, &some_gpu), CLATTN__TUNING_DEVICE);
+    strcpy(d.name, "GPU 2");
+    ck_assert_int_eq(clattn__tuning_level_of(&d, &some_gpu), CLATTN__TUNING_ARCHITECTURE);
+    strcpy(d.architecture, "");
+    ck_assert_int_eq(clattn__tuning_level_of(&d, &d), CLATTN__TUNING_DEVICE);
+    ck_assert_int_eq(clattn__tuning_level_of(&d, &some_gpu), CLATTN__TUNING_VENDOR);
+    strcpy(d.vendor, "W");
+    ck_assert_int_eq(clattn__tuning_level_of(&d, &some_gpu), CLATTN__TUNING_TYPE);
+    strcpy(d.kernels, "cpu+gpu");
+    ck_assert_int_eq(clattn__tuning_level_of(&d, &some_gpu), CLATTN__TUNING_NO_LEVEL);
+    strcpy(d.kernels, "gpu");
+    strcpy(d.type, "opencl-cpu");
+    ck_assert_int_eq(clattn__tuning_level_of(&d, &some_gpu), CLATTN__TUNING_NO_LEVEL);
+}
+END_TEST
+
+START_TEST(what_is_compiled_in_is_whole) {
+    clattn__tuning_files files = {0};
+    for (const clattn__tuned_file *file = clattn__tuned_files; file->name; file++) {
+        clattn__tuning_device d = {0};
+        clattn__json json = clattn__json_of(strstr(file->text, "\"device\"") + strlen("\"device\":"));
+        clattn__tuning_file_device(&json, &d);
+        ck_assert_ptr_null(json.problem);
+        ck_assert(clattn__tuning_file_take(&files, file->name, true, file->text, &d));
+        ck_assert_uint_gt(files.count, 0);
+    }
+    for (size_t n = 0; n < files.count; n++) {
+        const clattn__row *row = clattn__row_named(files.lines[n].row);
+        const char *role = row ? clattn__roles[row->role].entry : "";
+        ck_assert_msg(row && strncmp(files.lines[n].key, role, strlen(role)) == 0 && files.lines[n].key[strlen(role)] == ' ',
+                      "%s: %s for %s", files.lines[n].file, files.lines[n].row, files.lines[n].key);
+        ck_assert_msg(clattn__row_named(files.lines[n].other) != NULL, "%s", files.lines[n].other);
+    }
+    clattn__tuning_files_free(&files);
+}
+END_TEST
+
+/* ---- the user's directory ---------------------------------------------------------------------------------------------- */
+
+static char directory[64]; /* $CLATTN_CONFIG_DIR */
+
+static void empty_directory(void) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/tune", directory);
+    DIR *list = opendir(path);
+    for (struct dirent *entry; list && (entry = readdir(list));) {
+        char file[1024];
+        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+        unlink(file);
+    }
+    if (list) closedir(list);
+    rmdir(path);
+    rmdir(directory);
+}
+
+static void make_directory(void) {
+    snprintf(directory, sizeof directory, "/tmp/clattn-tuning-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    setenv("CLATTN_CONFIG_DIR", directory, 1);
+    setenv("CLATTN_TUNING", "1", 1);
+}
+
+static void put_file(const char *name, const char *text) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/tune", directory);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/tune/%s", directory, name);
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static char warnings[4096];
+
+static void keep_warnings(void *user, clattn_log_level level, const char *message) {
+    (void)user;
+    const size_t length = strlen(warnings);
+    if (level == CLATTN_LOG_WARNING) snprintf(warnings + length, sizeof warnings - length, "%s\n", message);
+}
+
+static clattn_context *open_device(const char *name) {
+    clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
+    clattn_context *context = NULL;
+    options.device = name;
+    options.log = keep_warnings;
+    warnings[0] = 0;
+    if (clattn_context_create(&options, &context) != CLATTN_OK) printf("not run: there is no %s\n", name);
+    return context;
+}
+
+static const char key_small[] = "project len 0-16 depth 0-256 columns 0-256";
+
+/* A file of the first OpenCL device's work-group kernels, with one choice for small products. */
+static void put_choice(const clattn_context *context, const char *name, const char *row) {
+    const clattn__tuning_device d = clattn__tuning_device_of(&context->device);
+    clattn__text choice = {0};
+    clattn__text_add(&choice, "{\"key\": \"%s\", \"row\": \"%s\", \"default\": \"project_64x64\", \"ratio\": 1.75}", key_small,
+                     row);
+    clattn__text text = file_text(CLATTN__TUNING_SCHEMA, clattn__kernels_hash, &d, choice.data);
+    put_file(name, text.data);
+    clattn__text_free(&text);
+    clattn__text_free(&choice);
+}
+
+/* What a small product runs, and the plan in words. */
+static void plan_product(clattn_context *context, int64_t batch, const clattn_plan_options *options, char row[64], char *text,
+                         size_t size) {
+    clattn_project_qkv_desc desc = CLATTN_PROJECT_QKV_DESC_INIT;
+    clattn_plan_info info = CLATTN_PLAN_INFO_INIT;
+    clattn_plan *plan;
+    desc.x = clattn_tensor_bhld(CLATTN_F32, batch, 1, 5, 7);
+    desc.w_q = clattn_tensor_matrix(CLATTN_F32, 7, 9);
+    desc.q = clattn_tensor_bhld(CLATTN_F32, batch, 1, 5, 9);
+    assert_ok(context, clattn_plan_create_project_qkv(context, &desc, options, &plan));
+    assert_ok(context, clattn_plan_get_info(plan, &info));
+    snprintf(row, 64, "%s", info.row);
+    clattn_plan_explain(plan, text, size);
+    clattn_plan_destroy(plan);
+}
+
+#define ASSERT_SAYS(text, words) ck_assert_msg(strstr(text, words) != NULL, "\"%s\" does not say \"%s\"", text, words)
+
+static const struct {
+    const char *row, *runs, *says[3];
+} plan_cases[] = {
+    {"project_32x32", "project_32x32", {"tuned: project_32x32", "1.75 times as fast as project_64x64", "this device"}},
+    {"project_64x64", "project_64x64", {"tuned: project_64x64", "this device", "a.json"}},
+    {"project_of_tomorrow", "project_64x64", {"not as tuned: project_of_tomorrow", "this version has no such row", "a.json"}},
+    {"scores_32x32", "project_64x64", {"not as tuned: scores_32x32", "it is of another role", "a.json"}},
+    {"project_w16", "project_64x64", {"not as tuned: project_w16", "this device does not run CPU kernels", "a.json"}},
+    {"project_clblast", "project_64x64", {"not as tuned: project_clblast", "CLBlast was not asked for", "a.json"}},
+};
+
+START_TEST(a_plan_follows_the_file_where_it_may) {
+    char row[64], text[4096];
+    make_directory();
+    clattn_context *context = open_device("opencl:0:0:gpu");
+    if (context) {
+        put_choice(context, "a.json", plan_cases[_i].row);
+        plan_product(context, 1, NULL, row, text, sizeof text);
+        ck_assert_str_eq(row, plan_cases[_i].runs);
+        for (int n = 0; n < 3; n++) ASSERT_SAYS(text, plan_cases[_i].says[n]);
+        plan_product(context, 3, NULL, row, text, sizeof text); /* the batch changes nothing */
+        ck_assert_str_eq(row, plan_cases[_i].runs);
+        plan_product(context, 1, OPTIONS(.untuned = 1), row, text, sizeof text);
+        ck_assert_str_eq(row, "project_64x64");
+        ASSERT_SAYS(text, "left aside: asked for");
+    }
+    clattn_context_destroy(context);
+    empty_directory();
+}
+END_TEST
+
+START_TEST(the_environment_turns_it_off) {
+    char row[64], text[4096];
+    clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
+    make_directory();
+    clattn_context *context = open_device("opencl:0:0:gpu");
+    if (context) {
+        put_choice(context, "a.json", "project_32x32");
+        setenv("CLATTN_TUNING", "0", 1);
+        plan_product(context, 1, NULL, row, text, sizeof text);
+        ck_assert_str_eq(row, "project_64x64");
+        ASSERT_SAYS(text, "$CLATTN_TUNING is 0");
+    }
+    clattn_context_destroy(context);
+    setenv("CLATTN_TUNING", "yes", 1);
+    options.device = "native";
+    options.error = text;
+    options.error_size = sizeof text;
+    ck_assert_int_eq(clattn_context_create(&options, &context), CLATTN_ERROR_ARGUMENT);
+    ck_assert_str_eq(text, "$CLATTN_TUNING is neither 0 nor 1");
+    setenv("CLATTN_TUNING", "1", 1);
+    empty_directory();
+}
+END_TEST
+
+START_TEST(bad_files_are_warned_of_once_and_the_good_one_counts) {
+    char row[64], text[4096];
+    make_directory();
+    clattn_context *context = open_device("opencl:0:0:gpu");
+    if (context) {
+        put_file("a.json", "{\"schema\": \"clattn-tune-9\"}");
+        put_file("b.json", "garbage");
+        put_file("c.txt", "garbage that is not looked at");
+        put_choice(context, "d.json", "project_32x32");
+        put_choice(context, "e.json", "project_8x8"); /* as near; the first by name counts */
+        plan_product(context, 1, NULL, row, text, sizeof text);
+        ck_assert_str_eq(row, "project_32x32");
+        ASSERT_SAYS(text, "d.json");
+        ASSERT_SAYS(text, "a.json is left out");
+        ASSERT_SAYS(warnings, "a.json is left out: its schema is \"clattn-tune-9\"");
+        ASSERT_SAYS(warnings, "b.json is left out: an object is expected, at byte 0");
+        ck_assert_ptr_null(strstr(warnings, "c.txt"));
+        warnings[0] = 0;
+        plan_product(context, 1, NULL, row, text, sizeof text);
+        ck_assert_str_eq(warnings, "");
+    }
+    clattn_context_destroy(context);
+    empty_directory();
+}
+END_TEST
+
+START_TEST(no_directory_is_no_fault) {
+    char row[64], text[4096];
+    make_directory();
+    empty_directory();
+    setenv("CLATTN_CONFIG_DIR", "/dev/null/nowhere", 1);
+    clattn_context *context = open_device("native");
+    plan_product(context, 1, NULL, row, text, sizeof text);
+    ASSERT_SAYS(text, "not tuned: nothing was measured for project");
+    ck_assert_str_eq(warnings, "");
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* ---- gain or keep ------------------------------------------------------------------------------------------------------ */
+
+/* A candidate whose runs take what a script says: `ms` up to run `until`, then `later`; every third differs by `jitter`. */
+typedef struct script {
+    double ms, later, jitter;
+    int until, fails_at, runs;
+} script;
+
+static bool run_script(bench_candidate *candidate, bench_time *time, bench_error *error) {
+    script *s = candidate->state;
+    if (++s->runs == s->fails_at) return bench_fail(error, "run %d fails", s->runs);
+    const double ms = s->until && s->runs > s->until ? s->later : s->ms;
+    *time = (bench_time){ms * (s->runs % 3 ? 1 : 1 + s->jitter), NAN};
+    return true;
+}
+
+static const bench_candidate_class scripted = {.run = run_script};
+
+/* A glance is 4 runs; warming up takes two batches of 3; a first round then takes BENCH_MIN_SAMPLES. */
+enum { AFTER_FIRST_ROUND = 4 + 6 + BENCH_MIN_SAMPLES };
+
+static const struct {
+    const char *what;
+    script scripts[3];
+    size_t count, chosen;
+    double ratio;
+    const char *reason;
+} choose_cases[] = {
+    {"a faster row is chosen", {{.ms = 20}, {.ms = 15}, {.ms = 18}}, 3, 1, 20.0 / 15, "faster, twice"},
+    {"the default is the fastest", {{.ms = 15}, {.ms = 20}}, 2, 0, 1, "the fastest"},
+    {"2 % are within the resolution", {{.ms = 20}, {.ms = 19.6}}, 2, 0, 1, "not faster beyond noise"},
+    {"10 % are within the noise", {{.ms = 20, .jitter = 0.3}, {.ms = 18, .jitter = 0.3}}, 2, 0, 1, "not faster beyond noise"},
+    {"fast at first, and slow when measured again",
+     {{.ms = 20}, {.ms = 15, .until = AFTER_FIRST_ROUND, .later = 25}},
+     2,
+     0,
+     1,
+     "not faster again"},
+    {"fast at first, and as fast when measured again",
+     {{.ms = 20}, {.ms = 15, .until = AFTER_FIRST_ROUND, .later = 20}},
+     2,
+     0,
+     1,
+     "not faster again"},
+    {"the only row", {{.ms = 20}}, 1, 0, 1, "the only row"},
+};
+
+static const bench_sampling short_sampling = {.warm_up_s = 0.01, .seconds = 0.01};
+
+START_TEST(gain_or_keep) {
+    script scripts[3];
+    bench_candidate candidates[3];
+    bench_error error;
+    tune_choice choice;
+    memcpy(scripts, choose_cases[_i].scripts, sizeof scripts);
+    for (int n = 0; n < 3; n++) candidates[n] = (bench_candidate){.class = &scripted, .state = &scripts[n]};
+    ck_assert(tune_choose(candidates, choose_cases[_i].count, &short_sampling, &choice, &error));
+    ck_assert_msg(choice.chosen == choose_cases[_i].chosen, "%s: %zu is chosen: %s", choose_cases[_i].what, choice.chosen,
+                  choice.reason);
+    ck_assert_double_eq_tol(choice.ratio, choose_cases[_i].ratio, 1e-9);
+    ck_assert_str_eq(choice.reason, choose_cases[_i].reason);
+}
+END_TEST
+
+START_TEST(what_is_far_behind_is_not_sampled) {
+    script scripts[] = {{.ms = 20}, {.ms = 15}, {.ms = 100}};
+    bench_candidate candidates[3];
+    bench_error error;
+    tune_choice choice;
+    for (int n = 0; n < 3; n++) candidates[n] = (bench_candidate){.class = &scripted, .state = &scripts[n]};
+    ck_assert(tune_choose(candidates, 3, &short_sampling, &choice, &error));
+    ck_assert(choice.behind[2] && !choice.behind[1]);
+    ck_assert_int_eq(scripts[2].runs, 4);
+    ck_assert_double_eq(choice.ms[2], 100);
+}
+END_TEST
+
+START_TEST(a_run_that_fails_ends_it) {
+    script scripts[] = {{.ms = 20}, {.ms = 15, .fails_at = 2 + 10 * _i}};
+    bench_candidate candidates[2];
+    bench_error error;
+    tune_choice choice;
+    for (int n = 0; n < 2; n++) candidates[n] = (bench_candidate){.class = &scripted, .state = &scripts[n]};
+    ck_assert(!tune_choose(candidates, 2, &short_sampling, &choice, &error));
+    ASSERT_SAYS(error.text, "fails");
+}
+END_TEST
+
+/* ---- the whole way ----------------------------------------------------------------------------------------------------- */
+
+enum { OP_ATTENTION = 1, OP_PROJECT = 3 };
+
+static tune_session session;
+
+static bool open_session(bool quick) {
+    bench_error error;
+    const bool open = tune_session_open(&session, "opencl:0:0:gpu", quick, &error);
+    if (!open) printf("not run: %s\n", error.text);
+    session.scale = TUNE_SCALE_TINY;
+    return open;
+}
+
+static void measure(int op) {
+    tune_shape shapes[TUNE_MOST_SHAPES];
+    bench_error error;
+    const size_t count = tune_shapes(op, session.quick, session.scale, shapes);
+    ck_assert_uint_gt(count, 0);
+    for (size_t n = 0; n < count; n++) ck_assert_msg(tune_measure(&session, &shapes[n], &error), "%s", error.text);
+}
+
+#ifdef CLATTN_HAVE_CJSON
+static void store(void) {
+    bench_error error;
+    clattn__text path = tune_path(&session.device.context->device);
+    ck_assert_msg(tune_store(&session, path.data, NULL, &error), "%s", error.text);
+    clattn__text_free(&path);
+}
+
+/* Every shape's kind of problem is one line of what a new context knows. */
+static void assert_known(size_t expected) {
+    size_t count;
+    const char *problems;
+    clattn_context *context = open_device("opencl:0:0:gpu");
+    const clattn__tuned *lines = clattn__tuning_list(context, &count, &problems);
+    ck_assert_str_eq(problems, "");
+    size_t found = 0;
+    for (size_t n = 0; n < count; n++) found += lines[n].level == CLATTN__TUNING_DEVICE && !lines[n].built_in;
+    ck_assert_uint_eq(found, expected);
+    for (size_t n = 0; n < session.count; n++) {
+        const clattn__tuned *line = clattn__tuning_find(context, session.results[n].key);
+        ck_assert_ptr_nonnull(line);
+        ck_assert_str_eq(line->row, session.results[n].rows[session.results[n].choice.chosen]->name);
+        ck_assert_str_eq(line->other, session.results[n].rows[0]->name);
+    }
+    clattn_context_destroy(context);
+}
+
+START_TEST(measured_stored_found) {
+    make_directory();
+    if (open_session(true)) {
+        measure(OP_PROJECT);
+        ck_assert_uint_eq(session.count, 1);
+        ck_assert_uint_gt(session.results[0].count, 1);
+        ck_assert_msg(!session.remarks.length && !session.wrong, "%s", session.remarks.data);
+        ck_assert_uint_le(session.device.context->builds, TUNE_QUICK_BUILDS);
+        store();
+        assert_known(1);
+        tune_session_close(&session);
+
+        ck_assert(open_session(false)); /* more of them, beside the one that is there */
+        tune_shape shapes[TUNE_MOST_SHAPES];
+        bench_error error;
+        ck_assert_uint_eq(tune_shapes(OP_PROJECT, false, TUNE_SCALE_TINY, shapes), 3);
+        ck_assert_msg(tune_measure(&session, &shapes[2], &error), "%s", error.text);
+        store();
+        assert_known(2);
+
+        bool there;
+        clattn__text path = tune_path(&session.device.context->device);
+        ck_assert(tune_clear(path.data, &there, &error) && there);
+        ck_assert(tune_clear(path.data, &there, &error) && !there);
+        clattn__text_free(&path);
+    }
+    tune_session_close(&session);
+    empty_directory();
+}
+END_TEST
+#endif
+
+START_TEST(quick_keeps_to_its_number_of_programs) {
+    make_directory();
+    if (open_session(true)) {
+        ck_assert_uint_eq(session.most_builds, 60);
+        session.most_builds = 8;
+        measure(OP_ATTENTION);
+        ck_assert_uint_gt(session.device.context->builds, 1);
+        ck_assert_uint_le(session.device.context->builds, 8);
+        ASSERT_SAYS(session.remarks.data, "left out");
+    }
+    tune_session_close(&session);
+    empty_directory();
+}
+END_TEST
+
+#ifdef CLATTN_TESTS_OPENCL
+/* Rows with a fault run on host memory alone. */
+static void measure_with(const char *row, const char *fault) {
+    struct bench_opencl *cl = session.device.cl;
+    char text[128];
+    snprintf(text, sizeof text, "y += p.base[4]; %s", fault);
+    patch_kernel(session.device.context, clattn__row_named(row), "y += p.base[4];", text);
+    session.device.cl = NULL;
+    measure(OP_PROJECT);
+    session.device.cl = cl;
+}
+
+/* A default that idles is left for the next row. */
+START_TEST(a_slow_default_is_replaced) {
+    make_directory();
+    if (open_session(true)) {
+        measure_with("project_64x64", "for (volatile int idle = 0; idle < 3000; idle++) {}");
+        const tune_result *result = &session.results[0];
+        ck_assert_str_eq(result->rows[0]->name, "project_64x64");
+        ck_assert_msg(result->choice.chosen > 0, "%s", result->choice.reason);
+        ck_assert_double_gt(result->choice.ratio, 1.03);
+    }
+    tune_session_close(&session);
+    empty_directory();
+}
+END_TEST
+
+/* However fast it is, what computes wrong is not timed. */
+START_TEST(a_wrong_row_is_left_out) {
+    make_directory();
+    setenv("CLATTN_SELF_CHECK", "0", 1);
+    if (open_session(true)) {
+        measure_with("project_32x32", "return;");
+        ck_assert(session.wrong);
+        ASSERT_SAYS(session.remarks.data, "NOT TIMED, project_32x32: wrong");
+        for (size_t n = 0; n < session.results[0].count; n++)
+            ck_assert_str_ne(session.results[0].rows[n]->name, "project_32x32");
+    }
+    tune_session_close(&session);
+    unsetenv("CLATTN_SELF_CHECK");
+    empty_directory();
+}
+END_TEST
+#endif
+
+static Suite *tuning_suite(void) {
+    Suite *suite = suite_create("tuning");
+    TCase *tests = tcase_create("tuning");
+    tcase_add_loop_test(tests, json_is_read_or_refused, 0, COUNT(json_cases));
+    tcase_add_test(tests, json_values);
+    tcase_add_test(tests, keys_say_classes_and_never_the_batch);
+    tcase_add_test(tests, a_whole_file_counts_and_no_part_of_it);
+    tcase_add_loop_test(tests, other_files_are_named_and_left_out, 0, COUNT(file_cases));
+    tcase_add_loop_test(tests, foreign_texts_are_left_out, 0, 7);
+    tcase_add_test(tests, the_nearest_device_counts);
+    tcase_add_test(tests, what_is_compiled_in_is_whole);
+    tcase_add_loop_test(tests, a_plan_follows_the_file_where_it_may, 0, COUNT(plan_cases));
+    tcase_add_test(tests, the_environment_turns_it_off);
+    tcase_add_test(tests, bad_files_are_warned_of_once_and_the_good_one_counts);
+    tcase_add_test(tests, no_directory_is_no_fault);
+    tcase_add_loop_test(tests, gain_or_keep, 0, COUNT(choose_cases));
+    tcase_add_test(tests, what_is_far_behind_is_not_sampled);
+    tcase_add_loop_test(tests, a_run_that_fails_ends_it, 0, 3);
+#ifdef CLATTN_HAVE_CJSON
+    tcase_add_test(tests, measured_stored_found);
+#endif
+    tcase_add_test(tests, quick_keeps_to_its_number_of_programs);
+#ifdef CLATTN_TESTS_OPENCL
+    tcase_add_test(tests, a_slow_default_is_replaced);
+    tcase_add_test(tests, a_wrong_row_is_left_out);
+#endif
+    suite_add_tcase(suite, tests);
+    return suite;
+}
+
+int main(void) {
+    return run_suite(tuning_suite());
+}
