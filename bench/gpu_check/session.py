@@ -24,7 +24,7 @@ class Session:
         self.rehearse, self.wanted = arguments.rehearse, arguments.device
         self.shapes = steps.RehearsedShapes if self.rehearse else steps.Shapes
         # What the tuner finds counts in this run alone.
-        self.environment = dict(os.environ, XDG_CONFIG_HOME=os.path.join(self.folder, "config"))
+        self.environment = dict(os.environ, CLATTN_CONFIG_DIR=os.path.join(self.folder, "config"))
         self.card = card.Card(arguments.card)
         self.end = time.monotonic() + 60 * arguments.minutes
         self.taken, self.records = [], []

@@ -32,6 +32,7 @@ class Shapes:
     # rows, heads of 128: the width is heads times that
     projections = (("1024,8192", 32),)
     contrast = []
+    tune = []
     suites = SUITES
     most_s = 480 # of any step
 
@@ -44,6 +45,7 @@ class RehearsedShapes(Shapes):
     decode = ((4, 2, 256),)
     projections = (("64", 1),)
     contrast = ["--len", "16,32", "--heads", "2"]
+    tune = ["--op", "project"]
     suites = REHEARSED_SUITES
     most_s = 30
 
@@ -140,7 +142,7 @@ def tune(session, job):
     device = device_of(session)
     if not has_command(session, "tune"):
         raise work.Skipped("this program has no `tune`")
-    job.facts["tune"] = job.json_of([session.program, "tune", "--quick", "--device", device])
+    job.facts["tune"] = job.json_of([session.program, "tune", "--quick", "--device", device] + session.shapes.tune)
 
 
 def peers(session):
