@@ -50,8 +50,8 @@ def write_json(path, value):
 
 
 def end_group(process):
-    """End a command and all that it started."""
-    for which, wait_s in ((signal.SIGTERM, 1), (signal.SIGKILL, 5)):
+    """End a command and all that it started. clattn takes the first signal as a wish, and writes what it has."""
+    for which, wait_s in ((signal.SIGTERM, 3), (signal.SIGKILL, 5)):
         try:
             os.killpg(process.pid, which)
         except ProcessLookupError:

@@ -221,7 +221,7 @@ class Machines(Case):
         self.missing = {opencl.LOADER: "not found", opencl.NVIDIA_DRIVER: "not found"}
         stack = contextlib.ExitStack()
         self.addCleanup(stack.close)
-        for name, value in (("VENDOR_FOLDER", self.vendors), ("DRIVER_FOLDERS", (self.drivers,)), ("has_nvidia", lambda: True),
+        for name, value in (("VENDOR_FOLDER", self.vendors), ("DRIVER_FOLDERS", (self.drivers,)), ("LOADER_FOLDERS", ()), ("has_nvidia", lambda: True),
                             ("loads", self.loads)):
             stack.enter_context(mock.patch.object(opencl, name, value))
 
@@ -256,8 +256,24 @@ class Machines(Case):
         self.folder("packages")
         self.touch("packages", opencl.LOADER)
         environment, said = self.bring_up(os.path.join(self.root, "packages"))
-        self.assertIn(os.path.join(self.root, "packages"), environment["LD_LIBRARY_PATH"])
+        self.assertEqual(os.listdir(environment["LD_LIBRARY_PATH"]), [opencl.LOADER])
         self.assertIn("libOpenCL.so.1: loads", said)
+
+    def test_what_the_system_has_is_not_taken_from_what_is_carried(self):
+        self.missing = {}
+        self.folder("packages")
+        self.touch("packages", opencl.LOADER)
+        self.touch("packages", "libother.so.2")
+        environment, _ = self.bring_up(os.path.join(self.root, "packages"))
+        self.assertNotIn("LD_LIBRARY_PATH", environment)
+
+    def test_the_loader_lies_where_the_linker_does_not_look(self):
+        self.touch("drivers", opencl.LOADER)
+        self.touch("drivers", "libother.so.2")
+        for _ in range(2): # the second time there is a link already
+            environment, said = self.bring_up()
+            self.assertEqual(os.listdir(environment["LD_LIBRARY_PATH"]), [opencl.LOADER])
+            self.assertIn("libOpenCL.so.1: from " + self.drivers, said)
 
     @unittest.skipUnless(shutil.which("dpkg-deb"), "no dpkg-deb here")
     def test_the_loader_is_carried_in_a_package(self):
@@ -417,10 +433,11 @@ class Rivals(Case):
             self.assertEqual((status, found), (0, {("clattn fused", 24), ("clattn fused", 32)}), printed)
             self.assertIn(reason, printed)
 
-    def test_what_was_measured_before_a_crash_is_kept(self):
-        status, found, printed = self.bench("crash later")
-        self.assertEqual((status, {length for _, length in found}), (1, {24}), printed)
-        self.assertIn("GIVEN UP: python3 with torch has ended", printed)
+    def test_what_was_measured_before_the_end_is_kept(self):
+        for mode, text in (("crash later", "python3 with torch has ended"), ("end later", "asked to end")):
+            status, found, printed = self.bench(mode)
+            self.assertEqual((status, {length for _, length in found}), (1, {24}), printed)
+            self.assertIn("GIVEN UP: " + text, printed)
 
 
 @unittest.skipUnless(FAKE_CUDA, "no fake of CUDA was built")
