@@ -12,6 +12,7 @@ int project_main(int argc, char **argv);
 int rnn_main(int argc, char **argv);
 int lstm_main(int argc, char **argv);
 int devices_main(int argc, char **argv);
+int cache_main(int argc, char **argv);
 int lab_main(int argc, char **argv);
 int race_main(int argc, char **argv);
 int tune_main(int argc, char **argv);

@@ -25,6 +25,7 @@ static const struct {
     {"rnn", rnn_main, "the recurrence on NumPy files"},
     {"lstm", lstm_main, "the LSTM on NumPy files"},
     {"devices", devices_main, "every device that can compute, and which one is picked"},
+    {"cache", cache_main, "compiled kernels that are kept on disk"},
     {"bench", clattn_bench_main, "attention beside the recurrence, measured here"},
     {"tune", tune_main, "measures the kernels of a device, so that the fastest serve"},
     {"lesson", clattn_lesson_main, "the course: from the recurrence to attention, computed here"},

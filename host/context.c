@@ -3,15 +3,45 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 #include "self_check.h"
 #include "tuning.h"
 
+static const struct {
+    const char *name, *problem;
+} switches[CLATTN__SWITCHES] = {
+    [CLATTN__SELF_CHECK] = {"CLATTN_SELF_CHECK", "$CLATTN_SELF_CHECK is neither 0 nor 1"},
+    [CLATTN__KERNEL_CACHE] = {"CLATTN_KERNEL_CACHE", "$CLATTN_KERNEL_CACHE is neither 0 nor 1"},
+    [CLATTN__TUNING] = {"CLATTN_TUNING", "$CLATTN_TUNING is neither 0 nor 1"},
+};
+
+static const char *switch_value(clattn__switch s) {
+    const char *value = getenv(switches[s].name);
+    return value && *value ? value : "1";
+}
+
+bool clattn__is_on(clattn__switch s) {
+    return strcmp(switch_value(s), "0") != 0;
+}
+
+/* What is wrong with the environment, or NULL. */
+static const char *switch_problem(void) {
+    for (int s = 0; s < CLATTN__SWITCHES; s++)
+        if (clattn__is_on(s) && strcmp(switch_value(s), "1") != 0) return switches[s].problem;
+    return NULL;
+}
+
 clattn_context *clattn__context_new(const clattn_context_options *options) {
     clattn_context *context = calloc(1, sizeof *context);
     if (!context) return NULL;
     if (pthread_mutex_init(&context->lock, NULL) != 0) {
+        free(context);
+        return NULL;
+    }
+    if (!clattn__cache_open(&context->cache, options->cache_dir)) {
+        pthread_mutex_destroy(&context->lock);
         free(context);
         return NULL;
     }
@@ -37,13 +67,13 @@ void clattn_context_destroy(clattn_context *context) {
     clattn__context_close(context);
     clattn__errors_free(context);
     pthread_mutex_destroy(&context->lock);
+    clattn__cache_close(&context->cache);
     clattn__text_free(&context->why);
     free(context);
 }
 
 clattn_status clattn__context_options(const clattn_context_options *given, clattn_context_options *options) {
-    const char *problem = clattn__self_check_problem();
-    if (!problem) problem = clattn__tuning_problem();
+    const char *problem = switch_problem();
     *options = (clattn_context_options)CLATTN_CONTEXT_OPTIONS_INIT;
     if (!given) return problem ? CLATTN_ERROR_ARGUMENT : CLATTN_OK;
     clattn_status status = clattn__read_struct(NULL, "options", options, sizeof *options, given);
@@ -64,6 +94,20 @@ clattn_status clattn__context_give_up(clattn_context *context, const clattn_cont
     if (options->error && options->error_size) clattn__text_copy(text, options->error, options->error_size);
     clattn_context_destroy(context);
     return status;
+}
+
+void clattn__context_explain_cache(clattn_context *context) {
+    const clattn__file_cache *cache = &context->cache;
+    if (!context->backend->keep) return;
+    const int obstacle = clattn__cache_obstacle(cache);
+    if (!cache->kernels)
+        clattn__text_add(&context->why, "compiled kernels are not kept: $%s is 0\n", switches[CLATTN__KERNEL_CACHE].name);
+    else if (!cache->directory)
+        clattn__text_add(&context->why, "compiled kernels are not kept: %s\n", cache->why_not);
+    else if (obstacle)
+        clattn__text_add(&context->why, "compiled kernels are not kept: %s: %s\n", cache->directory, strerror(obstacle));
+    else
+        clattn__text_add(&context->why, "compiled kernels are kept in %s\n", cache->directory);
 }
 
 size_t clattn_context_explain(clattn_context *context, char *text, size_t size) {

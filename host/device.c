@@ -205,6 +205,7 @@ static clattn_status open_wish(clattn_context *context, const char *asked, const
         status = no_such_device(context, asked, devices, count);
     free(devices);
     if (status == CLATTN_OK && !context->why.length) clattn__text_add(&context->why, "%s: asked for\n", context->device.info.id);
+    if (status == CLATTN_OK) clattn__context_explain_cache(context);
     return status;
 }
 

@@ -23,6 +23,7 @@
 
 #include "../kernels/mask.h"
 #include "../kernels/params.h"
+#include "cache.h"
 #include "clattn/clattn.h"
 
 /* ---- growing text ------------------------------------------------------------------------------------------------- */
@@ -185,6 +186,8 @@ typedef struct clattn__backend {
     void (*release)(clattn_context *, clattn__step *);
     /* Run the plan on host memory; tensors[id] and the workspace are valid pointers for all that the steps name. */
     clattn_status (*run)(clattn_plan *, void *const tensors[CLATTN_TENSOR_COUNT]);
+    /* Bring what was compiled since the last call to the context's cache; NULL: nothing is kept. */
+    void (*keep)(clattn_context *);
     void (*plan_destroy)(clattn_plan *);       /* may be NULL */
     void (*context_destroy)(clattn_context *); /* may be NULL */
 } clattn__backend;
@@ -195,6 +198,7 @@ struct clattn_context {
     int threads;     /* native: the number it runs with; set by its open function */
     pid_t process;   /* native: where those threads are */
     int work_groups; /* OpenCL: 0 or the limit */
+    clattn__file_cache cache; /* files that outlive the process */
     clattn_log_callback log;
     void *log_user;
     pthread_mutex_t lock;         /* the lists below */
@@ -215,10 +219,16 @@ clattn_status clattn__opencl_open(clattn_context *, int platform, int device, co
 /* OpenCL's devices, and as entries with a `problem` the platforms that have none. The caller frees. */
 clattn_status clattn__opencl_list(clattn__device **devices, size_t *count);
 
+/* What the environment turns off, by 0; 1 and "" leave it on. */
+typedef enum clattn__switch { CLATTN__SELF_CHECK, CLATTN__KERNEL_CACHE, CLATTN__TUNING, CLATTN__SWITCHES } clattn__switch;
+bool clattn__is_on(clattn__switch);
+
 clattn_context *clattn__context_new(const clattn_context_options *);
+/* Add to context->why where the backend's files are kept, or why they are not. */
+void clattn__context_explain_cache(clattn_context *);
 /* Undo what an open function did; the context can be opened again. */
 void clattn__context_close(clattn_context *);
-/* Read the caller's options, or the defaults for NULL. */
+/* Read the caller's options, or the defaults for NULL, and the environment's switches. */
 clattn_status clattn__context_options(const clattn_context_options *given, clattn_context_options *options);
 /* Destroy a context that could not be made (NULL: there is none) and leave the text, or its last error where that is NULL, where
  * the options say; returns the status. */

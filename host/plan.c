@@ -83,7 +83,8 @@ static const clattn__row *measured_row(clattn_plan *plan, clattn__role role, con
         clattn__text_add(why, "which cannot be: %s; ", refusal);
     else if (strcmp(tuned->row, tuned->other) != 0)
         clattn__text_add(why, "%.2f times as fast as %s, noise %.1f %%; ", tuned->ratio, tuned->other, 1e2 * tuned->noise);
-    clattn__text_add(why, "measured on %s, %s\n", clattn__tuning_level_name(tuned->level), tuned->file);
+    clattn__tuned_origin(why, tuned);
+    clattn__text_add(why, "\n");
     return refusal ? NULL : row;
 }
 
@@ -269,6 +270,7 @@ static clattn_status plan_create(clattn_context *context, const clattn__operator
         return status;
     }
     clattn__self_checks_save(context);
+    if (context->backend->keep) context->backend->keep(context);
     *out = plan;
     return CLATTN_OK;
 }
@@ -331,7 +333,7 @@ static void explain_tuning(clattn__text *text, const clattn_plan *plan) {
     size_t count;
     const char *problems;
     if (plan->context->backend->runs_operators) return;
-    if (plan->options.untuned || clattn__tuning_is_off()) {
+    if (plan->options.untuned || !clattn__is_on(CLATTN__TUNING)) {
         clattn__text_add(text, "measurements are left aside: %s\n", plan->options.untuned ? "asked for" : "$CLATTN_TUNING is 0");
         return;
     }

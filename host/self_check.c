@@ -7,13 +7,12 @@
  */
 #include "self_check.h"
 
+#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "cache.h"
 #include "reference/reference.h"
 
 /* ---- what is known -------------------------------------------------------------------------------------------------- */
@@ -27,7 +26,6 @@ typedef struct verdict {
 struct clattn__self_checks {
     verdict *right; /* under context->lock */
     char *key;      /* NULL: nothing is kept on disk */
-    char file[48];
     bool loaded;
 };
 
@@ -68,61 +66,24 @@ static void list_free(verdict *list) {
     }
 }
 
-/* ---- the file -------------------------------------------------------------------------------------------------------
- * A line that says what it is, the key, a verdict a line, and a last line that shows it whole. */
+/* ---- on disk: a verdict a line --------------------------------------------------------------------------------------- */
 
-static const char first_line[] = "clattn: kernel rows that computed right", last_line[] = "end";
-enum { MOST_FILE = 1 << 20 };
-
-static uint64_t hash_of(const char *text) { /* FNV-1a */
-    uint64_t hash = 0xcbf29ce484222325;
-    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
-    return hash;
-}
-
-/* The next line of a text, and where it ends; false where there is no whole one. */
-static bool next_line(const char **at, const char **line, size_t *length) {
-    const char *end = strchr(*at, '\n');
-    if (!end) return false;
-    *line = *at;
-    *length = (size_t)(end - *at);
-    *at = end + 1;
-    return true;
-}
-
-static bool is_line(const char *line, size_t length, const char *wanted) {
-    return length == strlen(wanted) && memcmp(line, wanted, length) == 0;
-}
-
-/* The verdicts of a file; none of one that is foreign, of another key, or cut off. */
-static verdict *file_verdicts(const char *text, const char *key) {
+static verdict *read_verdicts(const clattn_context *context) {
+    const char *key = context->self_checks->key;
     verdict *list = NULL;
-    const char *line;
     size_t length;
-    bool whole = false;
-    if (!next_line(&text, &line, &length) || !is_line(line, length, first_line)) return NULL;
-    if (!next_line(&text, &line, &length) || !is_line(line, length, key)) return NULL;
-    while (!whole && next_line(&text, &line, &length)) {
-        whole = is_line(line, length, last_line);
-        if (!whole) list_add(&list, line, length, true);
-    }
-    if (whole) return list;
-    list_free(list);
-    return NULL;
-}
-
-static verdict *read_verdicts(const struct clattn__self_checks *checks) {
-    char *text = checks->key ? clattn__cache_read(checks->file, MOST_FILE) : NULL;
-    verdict *list = text ? file_verdicts(text, checks->key) : NULL;
+    char *text = key ? clattn__cache_read(&context->cache, CLATTN__CACHE_SELF_CHECK, key, &length) : NULL;
+    for (char *at = text, *end; at && (end = strchr(at, '\n')); at = end + 1) list_add(&list, at, (size_t)(end - at), true);
     free(text);
     return list;
 }
 
 /* Under context->lock. */
-static void load(struct clattn__self_checks *checks) {
+static void load(const clattn_context *context) {
+    struct clattn__self_checks *checks = context->self_checks;
     if (checks->loaded) return;
     checks->loaded = true;
-    checks->right = read_verdicts(checks);
+    checks->right = read_verdicts(context);
 }
 
 /* Take over what is not in a list yet. */
@@ -148,40 +109,27 @@ void clattn__self_checks_save(clattn_context *context) {
     const struct clattn__self_checks *checks = context->self_checks;
     verdict *all = checks && checks->key ? take_fresh(context) : NULL;
     if (!all) return;
-    verdict *theirs = read_verdicts(checks); /* what other processes have found meanwhile */
+    verdict *theirs = read_verdicts(context); /* what other processes have found meanwhile */
     list_join(&all, theirs);
     list_free(theirs);
     clattn__text text = {0};
-    clattn__text_add(&text, "%s\n%s\n", first_line, checks->key);
     for (const verdict *v = all; v; v = v->next) clattn__text_add(&text, "%s\n", v->what);
-    clattn__text_add(&text, "%s\n", last_line);
-    if (text.failed || text.length > MOST_FILE || !clattn__cache_write(checks->file, text.data))
-        clattn__log(context, CLATTN_LOG_INFO, "what the self-check found is not kept: no cache directory can be written");
+    const int failure =
+        text.failed ? ENOMEM
+                    : clattn__cache_write(&context->cache, CLATTN__CACHE_SELF_CHECK, checks->key, text.data, text.length);
+    if (failure) clattn__log(context, CLATTN_LOG_INFO, "what the self-check found is not kept: %s", strerror(failure));
     clattn__text_free(&text);
     list_free(all);
 }
 
-static const char *setting(void) {
-    const char *value = getenv("CLATTN_SELF_CHECK");
-    return value && *value ? value : "1";
-}
-
-const char *clattn__self_check_problem(void) {
-    const bool known = strcmp(setting(), "0") == 0 || strcmp(setting(), "1") == 0;
-    return known ? NULL : "$CLATTN_SELF_CHECK is neither 0 nor 1";
-}
-
 clattn_status clattn__self_checks_open(clattn_context *context, const char *key) {
-    if (strcmp(setting(), "0") == 0) return CLATTN_OK;
+    if (!clattn__is_on(CLATTN__SELF_CHECK)) return CLATTN_OK;
     struct clattn__self_checks *checks = calloc(1, sizeof *checks);
     if (checks && key) checks->key = copy_of(key, strlen(key));
     if (!checks || (key && !checks->key)) {
         free(checks);
         return clattn__fail(context, CLATTN_ERROR_MEMORY, "no memory for the self-check");
     }
-    for (char *at = checks->key; at && *at; at++)
-        if ((unsigned char)*at < ' ') *at = ' '; /* one line */
-    if (key) snprintf(checks->file, sizeof checks->file, "self-check-%016llx", (unsigned long long)hash_of(checks->key));
     context->self_checks = checks;
     return CLATTN_OK;
 }
@@ -510,7 +458,7 @@ clattn_status clattn__self_check(clattn_context *context, const clattn__step *st
         return clattn__fail(context, CLATTN_ERROR_MEMORY, "no memory for a self-check");
     }
     pthread_mutex_lock(&context->lock);
-    load(checks);
+    load(context);
     const bool known = is_listed(checks->right, what.data);
     pthread_mutex_unlock(&context->lock);
     clattn_status status = known ? CLATTN_OK : try_row(context, step);

@@ -14,10 +14,8 @@
 
 #include "internal.h"
 
-/* What is wrong with the value of $CLATTN_SELF_CHECK, or NULL. */
-const char *clattn__self_check_problem(void);
 /* Let a context check its rows, unless the environment turns that off; `key` names all that a verdict depends on, but for the
- * row: device, driver, kernels. NULL: nothing is kept on disk. Errors: MEMORY. */
+ * row: device, driver, kernels, in a line. NULL: nothing is kept on disk. Errors: MEMORY. */
 clattn_status clattn__self_checks_open(clattn_context *, const char *key);
 void clattn__self_checks_close(clattn_context *);
 /* Check the row of a prepared step in the step's variant, unless it has been. Errors: BUILD (it computes wrong or not at all),

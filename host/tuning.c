@@ -134,10 +134,11 @@ clattn__tuning_level clattn__tuning_level_of(const clattn__tuning_device *measur
     return vendor ? CLATTN__TUNING_VENDOR : CLATTN__TUNING_TYPE;
 }
 
-const char *clattn__tuning_level_name(clattn__tuning_level level) {
-    static const char *const names[] = {"this device", "its architecture", "its vendor", "its type of device",
-                                        "no device like it"};
-    return names[level];
+void clattn__tuned_origin(clattn__text *text, const clattn__tuned *tuned) {
+    static const char *const devices[] = {"this device", "a device of its architecture", "a device of its vendor",
+                                          "a device of its type", "another device"};
+    clattn__text_add(text, "measured on %s%s, %s", devices[tuned->level], tuned->other_driver ? " with another driver" : "",
+                     tuned->file);
 }
 
 /* ---- what is known in a context -------------------------------------------------------------------------------------- */
@@ -161,7 +162,7 @@ static int compare(const void *a, const void *b) {
 static struct clattn__tuning *state_of(clattn_context *context, bool read, bool *fresh) {
     if (context->tuning) return context->tuning;
     struct clattn__tuning *tuning = calloc(1, sizeof *tuning);
-    if (tuning && read && !clattn__tuning_is_off()) {
+    if (tuning && read && clattn__is_on(CLATTN__TUNING)) {
         const clattn__tuning_device here = clattn__tuning_device_of(&context->device);
         clattn__tuning_files_read(&tuning->files, &here);
         if (tuning->files.count) qsort(tuning->files.lines, tuning->files.count, sizeof *tuning->files.lines, compare);
@@ -229,17 +230,6 @@ bool clattn__tuning_trial(clattn_context *context, clattn__role role, const clat
 static const char *setting(const char *name) {
     const char *value = getenv(name);
     return value && *value ? value : NULL;
-}
-
-bool clattn__tuning_is_off(void) {
-    const char *value = setting("CLATTN_TUNING");
-    return value && strcmp(value, "0") == 0;
-}
-
-const char *clattn__tuning_problem(void) {
-    const char *value = setting("CLATTN_TUNING");
-    const bool known = !value || strcmp(value, "0") == 0 || strcmp(value, "1") == 0;
-    return known ? NULL : "$CLATTN_TUNING is neither 0 nor 1";
 }
 
 /* The directories of relative variables are none: XDG's rule. */

@@ -732,7 +732,7 @@ END_TEST
 /* A layout that is frozen ends in no padding: an older caller's would lie where a newer field is. */
 START_TEST(no_struct_ends_in_padding) {
 #define ENDS_AT(type, field) ck_assert_uint_eq(sizeof(type), offsetof(type, field) + sizeof((type *)0)->field)
-    ENDS_AT(clattn_context_options, error_size);
+    ENDS_AT(clattn_context_options, cache_dir);
     ENDS_AT(clattn_device_info, problem);
     ENDS_AT(clattn_attention_options, kv_lengths);
     ENDS_AT(clattn_attention_desc, options);

@@ -81,6 +81,7 @@ static void opencl_context_destroy(clattn_context *context) {
     clattn__opencl_unload(&cl->api);
     pthread_mutex_destroy(&cl->queue_lock);
     pthread_mutex_destroy(&cl->build_lock);
+    free(cl->identity);
     free(cl);
     context->state = NULL;
 }
@@ -90,6 +91,7 @@ const clattn__backend clattn__backend_opencl = {
     .prepare = opencl_prepare,
     .release = opencl_release,
     .run = clattn__opencl_run,
+    .keep = clattn__opencl_programs_keep,
     .plan_destroy = opencl_plan_destroy,
     .context_destroy = opencl_context_destroy,
 };

@@ -17,27 +17,17 @@ static clattn_status load(clattn_context *context, clattn__opencl_api *api) {
     return clattn__fail(context, CLATTN_ERROR_DEVICE, "no OpenCL on this machine: %s", why);
 }
 
-/* What a kernel that was found right depends on, beside its row. */
-static clattn_status open_self_checks(clattn_context *context) {
-    const clattn_device_info *info = &context->device.info;
-    clattn__text key = {0};
-    clattn__text_add(&key, "clattn %s | %s | %s | %s | %s | %u units | kernels %s", clattn_version(), info->platform, info->name,
-                     info->driver, info->features, (unsigned)info->compute_units, clattn__kernels_hash);
-    clattn_status status = key.failed ? clattn__fail(context, CLATTN_ERROR_MEMORY, "no memory for the self-check")
-                                      : clattn__self_checks_open(context, key.data);
-    clattn__text_free(&key);
-    return status;
-}
-
 /* Hand a loaded table and a retained cl_context to the context, or give both back. */
 static clattn_status adopt(clattn_context *context, clattn__opencl_api *api, cl_device_id device, cl_context cl) {
     clattn__opencl *state = calloc(1, sizeof *state);
-    bool made = state && pthread_mutex_init(&state->build_lock, NULL) == 0;
+    if (state) state->identity = clattn__opencl_identity(api, device, &context->device.info);
+    bool made = state && state->identity && pthread_mutex_init(&state->build_lock, NULL) == 0;
     if (made && pthread_mutex_init(&state->queue_lock, NULL) != 0) {
         pthread_mutex_destroy(&state->build_lock);
         made = false;
     }
     if (!made) {
+        if (state) free(state->identity);
         free(state);
         api->ReleaseContext(cl);
         clattn__opencl_unload(api);
@@ -50,7 +40,7 @@ static clattn_status adopt(clattn_context *context, clattn__opencl_api *api, cl_
         context->device.has_cpu_family; /* asked for another family, a CPU device is treated as a GPU throughout */
     context->state = state;
     context->backend = &clattn__backend_opencl;
-    clattn_status status = open_self_checks(context);
+    clattn_status status = clattn__self_checks_open(context, state->identity);
     if (status != CLATTN_OK) clattn__context_close(context);
     return status;
 }
@@ -209,6 +199,7 @@ clattn_status clattn_cl_context_create(const clattn_context_options *given, cl_c
         status = open_callers(context, cl, device);
     if (status != CLATTN_OK) return clattn__context_give_up(context, &options, status, NULL);
     clattn__text_add(&context->why, "%s: the caller's cl_context and device\n", context->device.info.id);
+    clattn__context_explain_cache(context);
     *out = context;
     return CLATTN_OK;
 }

@@ -225,6 +225,38 @@ void clattn__opencl_describe(const clattn__opencl_api *api, cl_device_id device,
     out->has_cpu_family = !info->problem[0] && info->kind == CLATTN_DEVICE_OPENCL_CPU;
 }
 
+/* A name, a version: what is of no other use to us. */
+static void add_platform_text(const clattn__opencl_api *api, cl_device_id device, cl_platform_info what, clattn__text *text) {
+    cl_platform_id platform;
+    char value[256];
+    if (api->GetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL) == CL_SUCCESS &&
+        api->GetPlatformInfo(platform, what, sizeof value, value, NULL) == CL_SUCCESS)
+        clattn__text_add(text, " | %s", value);
+}
+
+static void add_device_text(const clattn__opencl_api *api, cl_device_id device, cl_device_info what, clattn__text *text) {
+    char *value = device_text(api, device, what);
+    clattn__text_add(text, " | %s", value ? value : "");
+    free(value);
+}
+
+char *clattn__opencl_identity(const clattn__opencl_api *api, cl_device_id device, const clattn_device_info *info) {
+    clattn__text text = {0};
+    clattn__text_add(&text, "clattn %s", clattn_version());
+    add_platform_text(api, device, CL_PLATFORM_NAME, &text);
+    add_platform_text(api, device, CL_PLATFORM_VERSION, &text);
+    add_device_text(api, device, CL_DEVICE_NAME, &text);
+    add_device_text(api, device, CL_DEVICE_VENDOR, &text);
+    add_device_text(api, device, CL_DEVICE_VERSION, &text);
+    add_device_text(api, device, CL_DRIVER_VERSION, &text);
+    clattn__text_add(&text, " | %s | %u units | kernels %s", info->features, (unsigned)info->compute_units,
+                     clattn__kernels_hash);
+    if (text.failed) clattn__text_free(&text);
+    for (char *at = text.data; at && *at; at++)
+        if ((unsigned char)*at < ' ') *at = ' '; /* one line */
+    return text.data;
+}
+
 /* ---- the list ------------------------------------------------------------------------------------------------------ */
 
 typedef struct device_list {

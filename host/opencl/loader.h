@@ -39,9 +39,11 @@
     X(ReleaseMemObject)                                                                                                        \
     X(GetMemObjectInfo)                                                                                                        \
     X(CreateProgramWithSource)                                                                                                 \
+    X(CreateProgramWithBinary)                                                                                                 \
     X(BuildProgram)                                                                                                            \
     X(ReleaseProgram)                                                                                                          \
     X(GetProgramBuildInfo)                                                                                                     \
+    X(GetProgramInfo)                                                                                                          \
     X(CreateKernel)                                                                                                            \
     X(GetKernelInfo)                                                                                                           \
     X(GetKernelArgInfo)                                                                                                        \

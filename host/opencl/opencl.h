@@ -6,6 +6,7 @@
  *   devices.c   platforms and devices in words       launch.c    a plan's steps on a queue
  *   context.c   contexts, ours and the caller's      host_run.c  a run on host memory
  *   clblast.c   CLBlast, found at run time           enqueue.c   a run on the caller's queue and buffers
+ *   binary.c    compiled programs in the cache
  */
 #ifndef CLATTN_OPENCL_OPENCL_H
 #define CLATTN_OPENCL_OPENCL_H
@@ -22,6 +23,7 @@ typedef struct clattn__opencl {
     clattn__opencl_api api;
     cl_device_id device;
     cl_context cl;
+    char *identity; /* clattn__opencl_identity */
     bool in_place; /* kernels work on host memory itself */
     clattn__clblast clblast;
     pthread_mutex_t build_lock;              /* held while a program builds, which takes seconds */
@@ -61,12 +63,25 @@ cl_int clattn__opencl_devices(const clattn__opencl_api *, cl_platform_id, cl_dev
 /* Fill all of *out but info.id. */
 void clattn__opencl_describe(const clattn__opencl_api *, cl_device_id, clattn__device *out);
 
+/* All that a compiled kernel depends on beside its row: device, driver, platform, the texts of the kernels. A line for the
+ * caller to free; NULL without memory. */
+char *clattn__opencl_identity(const clattn__opencl_api *, cl_device_id, const clattn_device_info *);
+
 /* ---- program.c ----------------------------------------------------------------------------------------------------- */
 
 /* The kernel of a step, for the caller to release. Errors: BUILD (with the log; or the device's limits do not hold it),
  * OPENCL, MEMORY. */
 clattn_status clattn__opencl_kernel(clattn_context *, const clattn__step *, cl_kernel *);
 void clattn__opencl_programs_free(clattn__opencl *);
+/* The backend's keep. */
+void clattn__opencl_programs_keep(clattn_context *);
+
+/* ---- binary.c ------------------------------------------------------------------------------------------------------ */
+
+/* A built program from the context's cache; NULL where that has none, or none that this driver takes. */
+cl_program clattn__opencl_program_load(clattn_context *, const char *path, const char *options);
+/* Put a built program there. */
+void clattn__opencl_program_store(clattn_context *, cl_program, const char *path, const char *options);
 
 /* ---- launch.c ------------------------------------------------------------------------------------------------------ */
 

@@ -12,6 +12,7 @@ typedef struct clattn__opencl_program {
     const char *source; /* path, of the row */
     char *options;
     cl_program program;
+    bool kept; /* for other processes, or not worth it any more */
 } cached_program;
 
 /* ---- programs ------------------------------------------------------------------------------------------------------ */
@@ -61,7 +62,9 @@ static clattn_status find_program(clattn_context *context, const char *path, cha
     }
     cached_program *added = calloc(1, sizeof *added);
     if (!added) return clattn__fail(context, CLATTN_ERROR_MEMORY, "no memory for a program");
-    clattn_status status = build_program(context, path, *options, &added->program);
+    added->program = clattn__opencl_program_load(context, path, *options);
+    added->kept = added->program != NULL;
+    clattn_status status = added->kept ? CLATTN_OK : build_program(context, path, *options, &added->program);
     if (status != CLATTN_OK) {
         free(added);
         return status;
@@ -73,6 +76,18 @@ static clattn_status find_program(clattn_context *context, const char *path, cha
     cl->programs = added;
     *program = added->program;
     return CLATTN_OK;
+}
+
+/* Called when a plan is whole: by then its kernels have run in the self-check, and a driver that compiles at the first launch,
+ * as PoCL does, has done so. */
+void clattn__opencl_programs_keep(clattn_context *context) {
+    clattn__opencl *cl = clattn__opencl_of(context);
+    pthread_mutex_lock(&cl->build_lock);
+    for (cached_program *p = cl->programs; p; p = p->next) {
+        if (!p->kept) clattn__opencl_program_store(context, p->program, p->source, p->options);
+        p->kept = true;
+    }
+    pthread_mutex_unlock(&cl->build_lock);
 }
 
 void clattn__opencl_programs_free(clattn__opencl *cl) {

@@ -270,6 +270,11 @@ typedef struct clattn_context_options {
     /* Where clattn_context_create writes a sentence when it fails (there is no context then to ask); may be NULL. */
     char *error;
     size_t error_size;
+    /* OpenCL: the directory that keeps compiled kernels, and which of them computed right, for the next process; it is made when
+     * there is something to keep. "": nothing is kept. NULL: $CLATTN_CACHE_DIR ("" as here), else $XDG_CACHE_HOME/clattn, else
+     * $HOME/.cache/clattn. Of more than 128 MiB, what was not used for the longest time goes. A directory that cannot be written
+     * is no error: clattn_context_explain says it. Others do not use it. */
+    const char *cache_dir;
 } clattn_context_options;
 
 #define CLATTN_CONTEXT_OPTIONS_INIT CLATTN__INIT(clattn_context_options)
@@ -530,7 +535,7 @@ typedef struct clattn_plan_options {
 
 /* Validate once and decide how; options may be NULL: all defaults. A kernel that does not build on this device, or computes a small
  * case wrong, is left out from then on, and clattn_plan_explain says so; without another one the status is BUILD. (Each is tried once
- * in a context, and what passed on an OpenCL device is remembered in $CLATTN_CACHE_DIR, else in the user's cache directory;
+ * in a context, and what passed on an OpenCL device is remembered, see clattn_context_options.cache_dir;
  * $CLATTN_SELF_CHECK=0 leaves the small case out, and a value but 0 or 1 is refused with the context, ARGUMENT.) An option that the operator has no use for is refused. On
  * failure *plan is NULL and clattn_context_error says which argument and both values.
  * Errors: ARGUMENT, SHAPE, HEADS, OVERFLOW, ALIAS (an output that overlaps itself), UNSUPPORTED, BUILD, OPENCL, MEMORY. */

@@ -16,6 +16,14 @@
 #error "VECTOR_WIDTH must be 4, 8 or 16"
 #endif
 
+/* Register blocks for the 32 registers of NEON. */
+#if defined(__aarch64__) && defined(MORE_ROWS)
+#undef ROWS
+#undef VECTORS
+#define ROWS MORE_ROWS
+#define VECTORS MORE_VECTORS
+#endif
+
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 

@@ -11,7 +11,7 @@ function isAdjustable({ id, matrix }) {
 
 function slider(matrix, i, j, reach, changed) {
     const input = element("input", ""), name = `${matrix.symbol ?? ""}[${label(matrix.row_labels, i)}, ${label(matrix.col_labels, j)}]`;
-    Object.assign(input, { type: "range", min: -reach, max: reach, step: reach / 40, value: matrix.values[i][j], ariaLabel: name });
+    Object.assign(input, { type: "range", min: -reach, max: reach, step: matrix.decimals === 0 ? 1 : reach / 40, value: matrix.values[i][j], ariaLabel: name });
     input.addEventListener("input", () => {
         matrix.values[i][j] = +input.value;
         changed();

@@ -92,7 +92,7 @@ good help
 good --help
 good --version
 grep -qE '^clattn [0-9]+\.[0-9]+\.[0-9]+$' stdout || failed "--version prints $(cat stdout)"
-for command in attend merge mha project rnn lstm devices bench tune lesson; do
+for command in attend merge mha project rnn lstm devices cache bench tune lesson; do
     good help $command
     prints "usage: clattn $command"
     [ "$(awk 'length > 80' stdout | wc -l)" -eq 0 ] || failed "help $command is wider than 80 columns"
@@ -492,6 +492,37 @@ good devices
 prints "native"
 prints "* auto picks"
 
+# ---- the cache on disk
+# kept WORD: how many files of the kind the last command counted
+kept() { awk -v word="$1" '$2 == word { print $1 }' stdout; }
+hash=0123456789abcdef
+export CLATTN_CACHE_DIR=$PWD/kept
+good cache
+prints "$PWD/kept"
+[ "$(kept compiled) $(kept lists)" = "0 0" ] || failed "clattn cache counts what is not there: $(cat stdout)"
+[ ! -e kept ] || failed "clattn cache makes a directory"
+mkdir kept
+printf 1234567 >kept/kernel-$hash
+printf 1234567 >kept/kernel-$hash.AbCdEf
+printf 123 >kept/self-check-$hash
+printf 1 >kept/notes
+good cache
+[ "$(kept compiled) $(kept lists)" = "2 1" ] || failed "clattn cache counts $(cat stdout)"
+prints " 14 bytes"
+good cache --clear
+[ "$(kept compiled) $(kept lists)" = "0 0" ] || failed "clattn cache --clear counts $(cat stdout)"
+[ "$(ls kept)" = notes ] || failed "clattn cache --clear leaves $(ls kept)"
+CLATTN_CACHE_DIR='' good cache --clear
+prints "nothing is kept: \$CLATTN_CACHE_DIR is empty"
+CLATTN_CACHE_DIR=/dev/null/nowhere good cache
+prints "nothing more is kept: Not a directory"
+CLATTN_CACHE_DIR=/dev/null/nowhere bad 1 "Not a directory" cache --clear
+CLATTN_KERNEL_CACHE=0 good cache
+prints "compiled kernels are not kept"
+bad 2 "--clear takes no argument" cache --clear=all
+bad 2 "" cache all
+unset CLATTN_CACHE_DIR
+
 # ---- what was measured: nothing here, then a file that is none, then one of another day
 good tune --show --device native
 prints "nothing was measured for native"
@@ -525,6 +556,9 @@ case $? in
     [ -s stderr ] || failed "--explain is lost beside --json -"
     good attend --q three.npy --k three.npy --v three.npy --out o.npy --json o.json
     grep -q '"reference"' o.json || failed "--json o.json holds $(cat o.json)"
+    good cache --json -
+    [ "$(head -c 1 stdout)" = "{" ] || failed "cache --json - prints $(head -n 3 stdout)"
+    prints '"most_bytes":'
     bad 2 "--out and --json name the same file" attend "${files[@]}" --json out/o.npy
     bad 2 "the reference has no kernels" tune
     good tune --quick --op project --device native # each of its kernels is the only one

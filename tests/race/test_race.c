@@ -57,7 +57,7 @@ START_TEST(the_sentences_follow_the_figures) {
     race_results turns = results_of(0.01, 3.8, 1.5, 8); /* equal at a thousand words */
     ck_assert(race_has_turned(&turns, RACE_CORE));
     ck_assert(!race_has_turned(&turns, RACE_LAYER));
-    expect_sentence(&turns, RACE_EN, 0, "The recurrence takes 130 steps");
+    expect_sentence(&turns, RACE_EN, 0, "The recurrence takes 130 steps (one a word, and 2 to prepare)");
     expect_sentence(&turns, RACE_EN, 1, "On 4 units instead of one, attention ran 3.80x as fast and the recurrence 1.50x");
     expect_sentence(&turns, RACE_EN, 1, "a chain cannot");
     expect_sentence(&turns, RACE_EN, 2, "turns near 1000 words");

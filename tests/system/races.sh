@@ -23,7 +23,7 @@ use_oclgrind() {
     export OCLGRIND_BUILD_OPTIONS=-disable-llvm-passes
 }
 
-export CK_FORK=no CLATTN_SELF_CHECK=0 # its cases are tests of their own
+export CK_FORK=no CLATTN_KERNEL_CACHE=0 CLATTN_SELF_CHECK=0 # its cases are tests of their own
 case $watch in
     races) use_oclgrind || { echo 'skipped: no oclgrind'; exit 77; } && OCLGRIND_DATA_RACES=1 "$program" "$watch" "${row[@]}" ;;
     uninitialized) use_oclgrind || { echo 'skipped: no oclgrind'; exit 77; } && OCLGRIND_UNINITIALIZED=1 "$program" "$watch" "${row[@]}" ;;
