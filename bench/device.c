@@ -9,6 +9,12 @@
 #include "pin.h"
 #include "threads.h"
 
+static bool ask_context(bench_device *device, bench_error *error) {
+    device->info.struct_size = sizeof device->info;
+    if (clattn_context_device(device->context, &device->info) == CLATTN_OK) return true;
+    return bench_fail(error, "the context does not say what its device is");
+}
+
 static bool open_context(bench_device *device, const char *name, int threads, bench_error *error) {
     clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
     char text[512] = "";
@@ -17,9 +23,7 @@ static bool open_context(bench_device *device, const char *name, int threads, be
     options.error = text;
     options.error_size = sizeof text;
     if (clattn_context_create(&options, &device->context) != CLATTN_OK) return bench_fail(error, "%s", text);
-    device->info.struct_size = sizeof device->info;
-    if (clattn_context_device(device->context, &device->info) == CLATTN_OK) return true;
-    return bench_fail(error, "the context does not say what its device is");
+    return ask_context(device, error);
 }
 
 /* The context was opened with all threads, to know how many there are; now with so many as are wanted. */
@@ -35,6 +39,11 @@ static bool take_threads(bench_device *device, int units, bench_error *error) {
     return open_context(device, id, device->units, error);
 }
 
+static bool take_units(bench_device *device, int units, bench_error *error) {
+    if (strncmp(device->info.id, "opencl:", 7) == 0) return bench_opencl_open(device, units, error);
+    return take_threads(device, units, error);
+}
+
 /* "opencl:0:0:gpu": the name asked for says more than the device's own. */
 static void keep_suffix(clattn_device_info *info, const char *name) {
     size_t length = strlen(info->id);
@@ -47,17 +56,21 @@ bool bench_device_open(bench_device *device, const char *name, int units, bench_
     bench_pin_widen(&saved); /* OpenCL's threads inherit what this one may use */
     bool right = open_context(device, name, 0, error);
     if (right) keep_suffix(&device->info, name);
-    if (right && strncmp(device->info.id, "opencl:", 7) == 0)
-        right = bench_opencl_open(device, units, error);
-    else if (right)
-        right = take_threads(device, units, error);
+    right = right && take_units(device, units, error);
     bench_pin_restore(&saved);
     if (!right) bench_device_close(device);
     return right;
 }
 
+bool bench_device_borrow(bench_device *device, clattn_context *context, bench_error *error) {
+    *device = (bench_device){.context = context, .is_borrowed = true, .unit_name = "thread", .isa = bench_isa_level(0)};
+    if (ask_context(device, error) && take_units(device, 0, error)) return true;
+    bench_device_close(device);
+    return false;
+}
+
 void bench_device_close(bench_device *device) {
-    clattn_context_destroy(device->context);
+    if (!device->is_borrowed) clattn_context_destroy(device->context);
     if (device->cl) bench_opencl_close(device);
     free(device->flush);
     *device = (bench_device){0};

@@ -11,6 +11,7 @@
 
 typedef struct bench_device {
     clattn_context *context;
+    bool is_borrowed; /* the context stays its owner's */
     clattn_device_info info;
     int units;               /* native threads, or compute units (work-groups in flight where a device cannot be partitioned) */
     int all_units;           /* what there is */
@@ -24,6 +25,8 @@ typedef struct bench_device {
 
 /* Open the device named as in clattn_context_options.device, with `units` of its units (0: all). */
 bool bench_device_open(bench_device *, const char *name, int units, bench_error *);
+/* The device of a context that stays its owner's, with all of its units. The context outlives it. */
+bool bench_device_borrow(bench_device *, clattn_context *, bench_error *);
 /* A zeroed device is accepted. */
 void bench_device_close(bench_device *);
 

@@ -5,10 +5,15 @@
 #include <math.h>
 #include <stdio.h>
 
+/* What a ratio of their times has to differ from 1 by, to be one; no difference is enough where a median is not known. */
+static double doubt_of(const bench_point *a, const bench_point *b) {
+    if (!(a->noise <= BENCH_HOPELESS && b->noise <= BENCH_HOPELESS)) return INFINITY;
+    return fmax(BENCH_RESOLUTION, a->noise + b->noise);
+}
+
 bench_winner bench_faster(const bench_point *attention, const bench_point *recurrence) {
     double fast = fmin(attention->ms, recurrence->ms), slow = fmax(attention->ms, recurrence->ms);
-    double doubt = fmax(BENCH_RESOLUTION, attention->noise + recurrence->noise);
-    if (!(fast > 0) || !(slow / fast - 1 > doubt)) return BENCH_WINNER_UNCLEAR;
+    if (!(fast > 0) || !(slow / fast - 1 > doubt_of(attention, recurrence))) return BENCH_WINNER_UNCLEAR;
     return attention->ms < recurrence->ms ? BENCH_WINNER_ATTENTION : BENCH_WINNER_RECURRENCE;
 }
 
@@ -147,7 +152,7 @@ void bench_verdict_contrast(clattn__text *text, const bench_contrast *contrast) 
 /* ---- scaling ------------------------------------------------------------------------------------------------------- */
 
 static void add_gain(clattn__text *text, const char *name, const bench_point *one, const bench_point *many, bool full) {
-    double speedup = one->ms / many->ms, doubt = fmax(BENCH_RESOLUTION, one->noise + many->noise);
+    double speedup = one->ms / many->ms, doubt = doubt_of(one, many);
     if (speedup > 1 + doubt)
         clattn__text_add(text, "%s %.2fx%s", name, speedup, full ? " as fast as one" : "");
     else if (1 / speedup > 1 + doubt)

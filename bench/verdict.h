@@ -37,8 +37,10 @@ typedef struct bench_scaling {
 
 typedef enum bench_winner { BENCH_WINNER_UNCLEAR, BENCH_WINNER_ATTENTION, BENCH_WINNER_RECURRENCE } bench_winner;
 
-/* The faster of two; unclear when the difference is within their noise together, or below BENCH_RESOLUTION. */
+/* The faster of two; unclear when the difference is within their noise together, or below BENCH_RESOLUTION, or when either is
+ * noisier than BENCH_HOPELESS, for then its median is not known. */
 #define BENCH_RESOLUTION 0.03
+#define BENCH_HOPELESS 0.5
 bench_winner bench_faster(const bench_point *attention, const bench_point *recurrence);
 
 /* The first length where the lines cross, both logarithmic between the lengths where one side clearly wins, when the

@@ -83,7 +83,8 @@ static const clattn__row *measured_row(clattn_plan *plan, clattn__role role, con
         clattn__text_add(why, "which cannot be: %s; ", refusal);
     else if (strcmp(tuned->row, tuned->other) != 0)
         clattn__text_add(why, "%.2f times as fast as %s, noise %.1f %%; ", tuned->ratio, tuned->other, 1e2 * tuned->noise);
-    clattn__text_add(why, "measured on %s, %s\n", clattn__tuning_level_name(tuned->level), tuned->file);
+    clattn__tuned_origin(why, tuned);
+    clattn__text_add(why, "\n");
     return refusal ? NULL : row;
 }
 

@@ -134,10 +134,11 @@ clattn__tuning_level clattn__tuning_level_of(const clattn__tuning_device *measur
     return vendor ? CLATTN__TUNING_VENDOR : CLATTN__TUNING_TYPE;
 }
 
-const char *clattn__tuning_level_name(clattn__tuning_level level) {
-    static const char *const names[] = {"this device", "its architecture", "its vendor", "its type of device",
-                                        "no device like it"};
-    return names[level];
+void clattn__tuned_origin(clattn__text *text, const clattn__tuned *tuned) {
+    static const char *const devices[] = {"this device", "a device of its architecture", "a device of its vendor",
+                                          "a device of its type", "another device"};
+    clattn__text_add(text, "measured on %s%s, %s", devices[tuned->level], tuned->other_driver ? " with another driver" : "",
+                     tuned->file);
 }
 
 /* ---- what is known in a context -------------------------------------------------------------------------------------- */

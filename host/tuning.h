@@ -33,9 +33,6 @@ typedef enum clattn__tuning_level {
     CLATTN__TUNING_NO_LEVEL /* another kind of device altogether */
 } clattn__tuning_level;
 
-/* "this device", "its architecture", ... */
-const char *clattn__tuning_level_name(clattn__tuning_level);
-
 /* What a file says of the device that it was measured on. */
 typedef struct clattn__tuning_device {
     char name[256], platform[128], driver[128], vendor[64], architecture[32];
@@ -49,7 +46,7 @@ clattn__tuning_device clattn__tuning_device_of(const clattn__device *);
 typedef struct clattn__tuned {
     clattn__tuning_level level;
     const char *file; /* its path, or "built in: NAME" */
-    bool built_in;
+    bool built_in, other_driver;
     char key[CLATTN__TUNING_KEY], row[64], other[64]; /* the choice, and the row that it was measured against: the table's */
     double ratio;                                     /* the other's time by the row's; 1 where it is the same */
     double noise;
@@ -57,6 +54,8 @@ typedef struct clattn__tuned {
 
 /* The kind of problem, as text; false where rows of the role are not tuned, or not for such a problem. */
 bool clattn__tuning_key(clattn__role, const clattn__params *, char key[CLATTN__TUNING_KEY]);
+/* Where a line comes from: "measured on its architecture, /home/...". */
+void clattn__tuned_origin(clattn__text *, const clattn__tuned *);
 /* What was measured for that kind, nearest first; NULL: nothing. Valid as long as the context. */
 const clattn__tuned *clattn__tuning_find(clattn_context *, const char *key);
 /* All that counts here, nearest first, and what is wrong with files, a line each ("": nothing). */

@@ -106,6 +106,11 @@ static bool refuse(clattn__tuning_files *files, const char *name, const char *wh
     return false;
 }
 
+/* That another device is best served by its own default says nothing of this one. */
+static bool is_of_no_use(const clattn__tuned *line) {
+    return line->level != CLATTN__TUNING_DEVICE && strcmp(line->row, line->other) == 0;
+}
+
 /* Lines of a file, or none: a file with a fault does not count in part. */
 static bool take_choices(clattn__tuning_files *files, const document *d, clattn__tuned line) {
     const size_t before = files->count;
@@ -114,7 +119,8 @@ static bool take_choices(clattn__tuning_files *files, const document *d, clattn_
     for (bool more = clattn__json_open(&json, '['); more && added; more = clattn__json_more(&json, ']')) {
         clattn__tuned next = line;
         read_choice(&json, &next);
-        added = json.problem || add_line(files, &next);
+        if (json.problem || is_of_no_use(&next)) continue;
+        added = add_line(files, &next);
     }
     if (json.problem || !added) files->count = before;
     if (json.problem) return refuse(files, line.file, json.problem);
@@ -141,7 +147,9 @@ bool clattn__tuning_file_take(clattn__tuning_files *files, const char *name, boo
         return refuse(files, name, "it was measured with other kernels than this version's; clattn tune measures again");
     const char *kept = keep_name(files, name);
     if (!kept) return refuse(files, name, "there is no memory for it");
-    return take_choices(files, &d, (clattn__tuned){.level = level, .file = kept, .built_in = built_in, .ratio = 1});
+    const bool other_driver = strcmp(d.device.driver, here->driver) != 0;
+    const clattn__tuned line = {.level = level, .file = kept, .built_in = built_in, .other_driver = other_driver, .ratio = 1};
+    return take_choices(files, &d, line);
 }
 
 void clattn__tuning_files_free(clattn__tuning_files *files) {

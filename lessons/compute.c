@@ -136,13 +136,10 @@ mat lesson_last_cell(lesson *lesson, const lesson_recurrence *recurrence) {
     return c_n;
 }
 
-const char *lesson_refusal(lesson *lesson, mat x, mat w) {
+bool lesson_fits(lesson *lesson, mat x, mat w) {
     clattn_project_qkv_desc desc = CLATTN_PROJECT_QKV_DESC_INIT;
-    char text[1024] = "";
     desc.x = clattn_tensor_matrix(CLATTN_F32, x.rows, x.cols);
     desc.w_q = clattn_tensor_matrix(CLATTN_F32, w.rows, w.cols);
     desc.q = clattn_tensor_matrix(CLATTN_F32, x.rows, w.cols);
-    if (clattn_supports_project_qkv(lesson->context, &desc, NULL) == CLATTN_OK) return NULL;
-    clattn_context_error(lesson->context, text, sizeof text);
-    return arena_copy(&lesson->arena, text);
+    return clattn_supports_project_qkv(lesson->context, &desc, NULL) == CLATTN_OK;
 }

@@ -54,7 +54,7 @@ mat lesson_recur(lesson *, const lesson_recurrence *);
 /* The cell of an LSTM after the last step: batch by hidden. */
 mat lesson_last_cell(lesson *, const lesson_recurrence *);
 
-/* What the library says when it is asked for x · w: NULL when it computes it. */
-const char *lesson_refusal(lesson *, mat x, mat w);
+/* Whether the library computes x · w, of which only the shapes are looked at. */
+bool lesson_fits(lesson *, mat x, mat w);
 
 #endif

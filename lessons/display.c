@@ -179,3 +179,16 @@ void display_wrap(FILE *out, const char *text, int width, int first, int indent)
     }
     fputc('\n', out);
 }
+
+/* ---- numbers ------------------------------------------------------------------------------------------------------- */
+
+void display_group(char *number, size_t size) {
+    const size_t sign = *number == '-', digits = strspn(number + sign, "0123456789");
+    if (strchr(number, 'e') != NULL) return;
+    for (size_t from_end = 3; from_end < digits; from_end += 3) {
+        char *at = number + sign + digits - from_end;
+        if (strlen(number) + 2 > size) return;
+        memmove(at + 1, at, strlen(at) + 1);
+        *at = ',';
+    }
+}

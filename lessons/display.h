@@ -23,6 +23,8 @@ bool display_blank(char byte);
 
 /* The text in exactly `width` columns: filled with blanks on the right (or, `right`, on the left), or cut with an ellipsis. */
 void display_pad(FILE *out, const char *text, int width, bool right);
+/* Commas between the thousands of a number that has no exponent, in place; `size` is what there is room for. */
+void display_group(char *number, size_t size);
 /* Words of a text within `width` columns, the first line after `first` columns that are already written, later ones after
  * `indent` blanks; ends with a newline. Breaks at blanks and between wide characters, but not before closing punctuation. */
 void display_wrap(FILE *out, const char *text, int width, int first, int indent);

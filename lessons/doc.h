@@ -74,6 +74,7 @@ typedef struct doc_matrix {
     const char *const *row_labels, *const *col_labels; /* NULL: numbers */
     const char *row_axis, *col_axis;                   /* "queries"; NULL: nothing to say */
     double low, high;                                  /* ends of the colour scale */
+    bool is_ledger;                                    /* its columns are different things: no colours, no scale */
     int decimals;
     doc_rule rule;
     const char *left, *right; /* ids of the blocks that the rule names */

@@ -96,6 +96,7 @@ static cJSON *matrix_json(const doc_matrix *matrix) {
     put_text(&tree, "col_axis", matrix->col_axis);
     put_number(&tree, "low", matrix->low);
     put_number(&tree, "high", matrix->high);
+    if (matrix->is_ledger) put(&tree, "ledger", cJSON_CreateTrue());
     put_number(&tree, "decimals", matrix->decimals);
     put_text(&tree, "rule", doc_rule_name(matrix->rule));
     put_text(&tree, "left", matrix->left);

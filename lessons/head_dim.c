@@ -2,32 +2,44 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include <math.h>
+
+#include "bench/stats.h"
 #include "courses.h"
 #include "measure.h"
 
-enum { WIDTH = 512, LENGTH = 256, SPLITS = 6 };
+enum { WIDTH = 512, LENGTH = 256, SPLITS = 6, SHORTEST = 16 };
+
+static const int64_t head_dims[SPLITS] = {8, 16, 32, 64, 128, 256};
 
 typedef struct head_run {
-    size_t count;
+    int64_t length;
     const char *names[SPLITS];
-    double index[SPLITS], rate[SPLITS], milliseconds[SPLITS];
-    int64_t head_dim[SPLITS];
+    double index[SPLITS], rate[SPLITS], milliseconds[SPLITS], noise; /* noise: of the worst */
+    bench_point points[SPLITS];
 } head_run;
 
+static void list_shapes(int64_t length, bench_shape shapes[SPLITS]) {
+    for (int i = 0; i < SPLITS; i++) shapes[i] = measure_attention(WIDTH / head_dims[i], length, head_dims[i]);
+}
+
+/* All splits in turns, at the length or at a shorter one where that would take too long. */
 static void measure_splits(lesson *lesson, int64_t length, head_run *run) {
-    static const int64_t head_dims[SPLITS] = {8, 16, 32, 64, 128, 256};
+    bench_shape shapes[SPLITS];
+    list_shapes(length, shapes);
+    while (length > SHORTEST && !measure_is_worth(measure_once(lesson, shapes, SPLITS))) list_shapes(length /= 2, shapes);
+    measure_in_turns(lesson, shapes, SPLITS, run->points);
+    run->length = length;
     for (int i = 0; i < SPLITS; i++) {
-        if (i > 0 && !measure_worth(run->milliseconds[i - 1], 1)) break;
-        const int64_t head_dim = head_dims[i], heads = WIDTH / head_dim;
-        const measured m = measure_attention(lesson, (attention_size){heads, length, head_dim, CLATTN_ALGORITHM_FUSED});
-        run->names[i] = arena_format(&lesson->arena, "%lld × %lld", (long long)heads, (long long)head_dim);
+        const bench_point *point = &run->points[i];
+        run->names[i] = arena_format(&lesson->arena, "%lld × %lld", (long long)(WIDTH / head_dims[i]), (long long)head_dims[i]);
         run->index[i] = i;
-        run->head_dim[i] = head_dim;
-        run->milliseconds[i] = m.milliseconds;
-        run->rate[i] = m.flops / m.milliseconds * 1e-6;
-        run->count++;
-        figures_at(&lesson->figures, "head_dim/gflops", head_dim, run->rate[i]);
-        figures_at(&lesson->figures, "head_dim/ms", head_dim, m.milliseconds);
+        run->milliseconds[i] = point->ms;
+        run->rate[i] = point->flops / point->ms * 1e-6;
+        run->noise = fmax(run->noise, point->noise);
+        figures_at(&lesson->figures, "head_dim/gflops", head_dims[i], run->rate[i]);
+        figures_at(&lesson->figures, "head_dim/ms", head_dims[i], point->ms);
+        figures_at(&lesson->figures, "head_dim/noise", head_dims[i], point->noise);
     }
 }
 
@@ -40,7 +52,7 @@ static void plot_bars(lesson *lesson, const char *id, const char *title, const c
     plot->x = (doc_axis){.label = doc_text(doc, "头数 × 头宽", "heads × width of a head")};
     plot->y = (doc_axis){.label = axis};
     plot->decimals = decimals;
-    doc_add_series(doc, plot, axis, role, run->count, run->index, values);
+    doc_add_series(doc, plot, axis, role, SPLITS, run->index, values);
 }
 
 void lesson_head_dim(lesson *lesson) {
@@ -48,13 +60,14 @@ void lesson_head_dim(lesson *lesson) {
     int64_t lengths[CLI_MAX_INTEGERS];
     const size_t count = lesson_lengths(lesson, (const int64_t[]){LENGTH}, 1, lengths);
     const int64_t length = lengths[count - 1];
-    head_run run = {.count = 0};
+    head_run run = {.noise = 0};
     measure_splits(lesson, length, &run);
     size_t best = 0, worst = 0;
-    for (size_t i = 1; i < run.count; i++) {
+    for (size_t i = 1; i < SPLITS; i++) {
         if (run.rate[i] > run.rate[best]) best = i;
         if (run.rate[i] < run.rate[worst]) worst = i;
     }
+    const bool clear = bench_faster(&run.points[best], &run.points[worst]) != BENCH_WINNER_UNCLEAR;
     doc_say(doc, "总宽 %d 不变，切成多少个头？乘加次数一样多，快慢却不一样：每个头都要做自己的 softmax，窄头还喂不饱向量单元。",
             "A width of %d, cut into how many heads? The multiply-adds are the same, the speed is not: every head has a "
             "softmax of its own, and narrow heads do not fill the vector units.",
@@ -62,15 +75,30 @@ void lesson_head_dim(lesson *lesson) {
     doc_formula(doc, "2·n²·(d + d)·heads FLOP        exp: n²·heads");
     doc_ask(doc,
             doc_text(doc, "多而窄，还是少而宽，哪样算得快？", "Many narrow heads or few wide ones: which computes faster?"),
-            doc_text(doc, "在这台设备上最快的是 %s，%.1f GFLOP/s；最慢的是 %s，%.1f GFLOP/s。",
-                     "On this device %s is fastest, at %.1f GFLOP/s, and %s slowest, at %.1f.", run.names[best], run.rate[best],
-                     run.names[worst], run.rate[worst]));
-    doc_step(doc, "句长 %lld，融合法，实际耗时，取最快的一次。",
-             "Length %lld, fused, by the wall clock, the fastest of several runs.", (long long)length);
+            clear ? doc_text(doc, "在这台设备上最快的是 %s，%.1f GFLOP/s；最慢的是 %s，%.1f GFLOP/s。",
+                             "On this device %s is fastest, at %.1f GFLOP/s, and %s slowest, at %.1f.", run.names[best],
+                             run.rate[best], run.names[worst], run.rate[worst])
+                  : doc_text(doc, "这一次没有分出来：机器上还有别的工作，差别小于噪声。",
+                             "This time it is not decided: the machine had other work, and the differences are within the "
+                             "noise."));
+    doc_step(doc, "句长 %lld，融合法：几种切法轮流跑，取中位数。噪声 %s。",
+             "Length %lld, fused: the splits run in turns, and medians are shown. Noise: %s.", (long long)run.length,
+             measure_noise(doc, run.noise));
+    if (run.length < length)
+        doc_say(doc, "句长 %lld 在这台设备上太慢，所以量的是 %lld。",
+                "Length %lld would take too long on this device: it is %lld.", (long long)length, (long long)run.length);
     plot_bars(lesson, "rate", doc_text(doc, "每秒做多少运算", "Operations a second"), "GFLOP/s", DOC_ROLE_WEIGHTS, &run,
               run.rate, 1);
-    doc_summary(doc, "%s 的速度是 %s 的 %.1f 倍。", "%1$s is %3$.1f times as fast as %2$s.", run.names[best], run.names[worst],
-                run.rate[best] / run.rate[worst]);
+    const char *const noise = doc_text(
+        doc, "噪声是中间一半的运行散开多少，占中位数的百分比，取最大的；超过 %.0f %% 就算有噪声。",
+        "Noise is how far the middle half of the runs spreads, as a part of the median, at its worst; above %.0f %% it is "
+        "called noisy.",
+        100 * BENCH_NOISY_ABOVE);
+    if (clear)
+        doc_summary(doc, "%s 的速度是 %s 的 %.1f 倍。%s", "%1$s is %3$.1f times as fast as %2$s. %4$s", run.names[best],
+                    run.names[worst], run.rate[best] / run.rate[worst], noise);
+    else
+        doc_summary(doc, "差别小于噪声，说明不了什么。%s", "The differences are within the noise, and say nothing. %s", noise);
     plot_bars(lesson, "time", doc_text(doc, "用多少时间", "Time"), "ms", DOC_ROLE_SCORES, &run, run.milliseconds, 3);
     doc_summary(doc, "同样的乘加，时间从 %.3f 到 %.3f ms。", "The same multiply-adds in %.3f to %.3f ms.",
                 run.milliseconds[best], run.milliseconds[worst]);

@@ -52,11 +52,13 @@ static void compute(lesson *lesson, heads *h) {
 
 static void show_split(lesson *lesson, const heads *h) {
     doc *doc = &lesson->doc;
-    const char *const *words = h->sentence.words.at;
-    doc_step(doc, "投影一次，得到完整的 Q、K、V；前两列归头 0，后两列归头 1。",
-             "Project once, for all of Q, K and V; the first two columns are head 0's, the last two head 1's.");
+    const char *const *words = h->sentence.words.at, *const *labels = h->sentence.words.labels;
+    doc_step(doc, "投影一次，得到完整的 Q、K、V。", "Project once, for all of Q, K and V.");
     lesson_show(lesson, "x", doc_text(doc, "词向量 X，%d 列", "Word vectors X, %d columns", WIDTH), "X", DOC_ROLE_X, h->x,
-                words, NULL);
+                labels, NULL)
+        ->decimals = 0;
+    doc_say(doc, "每个矩阵的前两列归头 0，后两列归头 1。",
+            "Of each matrix the first two columns are head 0's, the last two head 1's.");
     lesson_show(lesson, "q", doc_text(doc, "查询 Q", "Queries Q"), "Q", DOC_ROLE_Q, h->q, words, NULL);
     lesson_show(lesson, "k", doc_text(doc, "键 K", "Keys K"), "K", DOC_ROLE_K, h->k, words, NULL);
     lesson_show(lesson, "v", doc_text(doc, "值 V", "Values V"), "V", DOC_ROLE_V, h->v, words, NULL);
@@ -65,7 +67,7 @@ static void show_split(lesson *lesson, const heads *h) {
         doc_matrix *map =
             lesson_show(lesson, arena_format(&lesson->arena, "weights-%d", i),
                         doc_text(doc, "头 %d 的热图", "The map of head %d", i), "A", DOC_ROLE_WEIGHTS,
-                        mat_block(&lesson->arena, h->layer.weights, i * h->x.rows, h->x.rows, 0, h->x.rows), words, words);
+                        mat_block(&lesson->arena, h->layer.weights, i * h->x.rows, h->x.rows, 0, h->x.rows), labels, words);
         lesson_scale(map, 0, 1);
         map->row_axis = doc_text(doc, "谁在看", "who looks");
         map->col_axis = doc_text(doc, "看谁", "at whom");
@@ -73,12 +75,18 @@ static void show_split(lesson *lesson, const heads *h) {
     const mat first = h->loop[0].weights, second = h->loop[1].weights;
     int64_t word = 0; /* the first that the heads see differently, if there is one */
     while (word + 1 < h->x.rows && sentence_favourite(first, word) == sentence_favourite(second, word)) word++;
-    doc_summary(doc, "%s 在头 0 里最看重 %s，在头 1 里最看重 %s。", "%s looks most at %s in head 0, at %s in head 1.",
-                words[word], words[sentence_favourite(first, word)], words[sentence_favourite(second, word)]);
+    doc_summary(doc, "%s在头 0 里最看重%s，在头 1 里最看重%s。", "%s looks most at %s in head 0, at %s in head 1.",
+                lesson_quote(lesson, words[word]), sentence_favourites(lesson, h->sentence.words, first, word),
+                sentence_favourites(lesson, h->sentence.words, second, word));
     doc_step(doc, "并排放回去：4 列。", "Side by side again: 4 columns.");
-    lesson_show(lesson, "out", doc_text(doc, "合并的输出", "Merged output"), "Z", DOC_ROLE_OUT, h->layer.out, words, NULL);
-    doc_summary(doc, "一次算完的层，与一个头一个头的循环，最多相差 %.1e。",
-                "The layer in one go and a loop over heads differ by %.1e at most.", h->difference);
+    lesson_show(lesson, "out", doc_text(doc, "合并的输出", "Merged output"), "Z", DOC_ROLE_OUT, h->layer.out, labels, NULL);
+    if (h->difference == 0)
+        doc_summary(doc, "一次算完的层，与一个头一个头地算，结果一位不差。",
+                    "The layer in one go, and head after head: the results are the same to the last bit.");
+    else
+        doc_summary(doc, "一次算完的层，与一个头一个头地算，最多相差 %s：只是舍入。",
+                    "The layer in one go, and head after head: they differ by %s at most, which is rounding.",
+                    lesson_tiny(lesson, h->difference));
 }
 
 static void show_shapes(lesson *lesson, int64_t n) {
@@ -109,13 +117,14 @@ void lesson_heads(lesson *lesson) {
     doc_say(doc, "一张热图只能说一种关系。把 Q、K、V 的列分给几个头，每个头就有自己的热图。",
             "One map can tell of one relation. Deal the columns of Q, K and V out to several heads, and each has a map of "
             "its own.");
-    lesson_say_words(lesson, h.sentence.words, h.sentence.seed);
-    doc_formula(doc, "head_h = softmax(Q_h·K_hᵀ / √d_h)·V_h        Z = [head_0 head_1 …]");
+    sentence_introduce(lesson, &h.sentence);
+    doc_formula(doc, "Z_h = softmax(Q_h·K_hᵀ / √d_h)·V_h        Z = [Z_0 Z_1 …]");
+    doc_say(doc, "h 是头的编号，d_h 是一个头的列数。", "h is the number of a head, d_h how many columns it has.");
     doc_say(doc,
-            "常见的笔误：3 列分给 2 个头，3 // 2 = 1，两个头只用掉 2 列，第 3 列丢了，拼不回原来的宽度。"
+            "常见的笔误：3 列分给 2 个头，程序里 3 // 2 = 1（整除），两个头只用掉 2 列，第 3 列丢了，拼不回原来的宽度。"
             "所以这一课给每个词添了第 4 个数。",
-            "A common slip: 3 columns for 2 heads, 3 // 2 = 1, so two heads use up 2 columns, the third is lost, and the "
-            "parts do not make the whole. So this lesson gives each word a fourth number.");
+            "A common slip: 3 columns for 2 heads, in a program 3 // 2 = 1 (whole numbers), so two heads use up 2 columns, "
+            "the third is lost, and the parts do not make the whole. So this lesson gives each word a fourth number.");
     doc_ask(doc, doc_text(doc, "两个头比一个头多花一倍的计算吗？", "Do two heads cost twice the arithmetic of one?"),
             doc_text(doc, "不。每个头只有一半宽，Q·Kᵀ 和 A·V 的乘加总数不变；多出来的只是一张权重图。",
                      "No. Each is half as wide, so the multiply-adds of Q·Kᵀ and A·V stay the same; what is added is one "

@@ -25,6 +25,18 @@ void lesson_fail(lesson *lesson, int exit_code, const char *format, ...) {
     longjmp(lesson->escape, 1);
 }
 
+/* What computes, for those who have not met the names of devices. */
+const char *lesson_device_text(const doc *doc, const clattn_device_info *info) {
+    switch (info->kind) {
+    case CLATTN_DEVICE_NATIVE:
+        return doc_text(doc, "处理器 %s", "the processor, %s", info->name);
+    case CLATTN_DEVICE_REFERENCE:
+        return doc_text(doc, "处理器，双精度的普通循环", "the processor, by plain loops in double precision");
+    default:
+        return doc_text(doc, "%s（OpenCL 设备 %s）", "%s (OpenCL device %s)", info->name, info->id);
+    }
+}
+
 bool lesson_run(lesson *lesson, const lesson_entry *entry, clattn_context *context, doc_language language,
                 const lesson_parameters *parameters) {
     memset(lesson, 0, sizeof *lesson);
@@ -43,7 +55,7 @@ bool lesson_run(lesson *lesson, const lesson_entry *entry, clattn_context *conte
     clattn_device_info info = CLATTN_DEVICE_INFO_INIT;
     if (clattn_context_device(context, &info) != CLATTN_OK)
         lesson_fail(lesson, CLI_FAILURE, "the device does not say its name");
-    lesson->doc.device = arena_format(&lesson->arena, "%s (%s)", info.id, info.name);
+    lesson->doc.device = lesson_device_text(&lesson->doc, &info);
     entry->run(lesson);
     return true;
 }
@@ -95,9 +107,21 @@ static size_t word_length(const char *text) {
     return length;
 }
 
-lesson_words lesson_take_words(lesson *lesson, const char *const *otherwise, int64_t count) {
+static lesson_words take_own_words(lesson *lesson, const lesson_word *own, int64_t count) {
+    arena *arena = &lesson->arena;
+    const char **at = ARENA_NEW(arena, const char *, count), **labels = ARENA_NEW(arena, const char *, count),
+               **meanings = ARENA_NEW(arena, const char *, count);
+    for (int64_t i = 0; i < count; i++) {
+        at[i] = own[i].word;
+        meanings[i] = lesson->doc.language == DOC_ZH ? own[i].zh : own[i].en;
+        labels[i] = meanings[i] != NULL ? arena_format(arena, "%s %s", at[i], meanings[i]) : at[i];
+    }
+    return (lesson_words){.count = count, .at = at, .meanings = meanings[0] != NULL ? meanings : NULL, .labels = labels};
+}
+
+lesson_words lesson_take_words(lesson *lesson, const lesson_word *otherwise, int64_t count) {
     const char *text = lesson->parameters.text;
-    if (text == NULL) return (lesson_words){count, otherwise, false};
+    if (text == NULL) return take_own_words(lesson, otherwise, count);
     if (!display_valid(text)) lesson_fail(lesson, CLI_USAGE, "--text is not UTF-8");
     const char **words = ARENA_NEW(&lesson->arena, const char *, MAX_WORDS);
     count = 0;
@@ -113,7 +137,28 @@ lesson_words lesson_take_words(lesson *lesson, const char *const *otherwise, int
         while (display_blank(*text)) text++;
     }
     if (count == 0) lesson_fail(lesson, CLI_USAGE, "--text has no word in it");
-    return (lesson_words){count, words, true};
+    return (lesson_words){.count = count, .at = words, .labels = words, .own = true};
+}
+
+const char *lesson_quote(lesson *lesson, const char *word) {
+    return arena_format(&lesson->arena, "“%s”", word);
+}
+
+const char *lesson_name_word(lesson *lesson, lesson_words words, int64_t index) {
+    if (words.meanings == NULL) return lesson_quote(lesson, words.at[index]);
+    return doc_text(&lesson->doc, "“%s”（%s）", "“%s” (%s)", words.at[index], words.meanings[index]);
+}
+
+void lesson_introduce_words(lesson *lesson, lesson_words words, const char *zh, const char *en) {
+    arena *arena = &lesson->arena;
+    const char *sentence = words.at[0], *each = lesson_name_word(lesson, words, 0);
+    if (words.meanings == NULL) return;
+    for (int64_t i = 1; i < words.count; i++) {
+        sentence = arena_format(arena, "%s %s", sentence, words.at[i]);
+        each = doc_text(&lesson->doc, "%s、%s", "%s, %s", each, lesson_name_word(lesson, words, i));
+    }
+    doc_say(&lesson->doc, "例句“%s”：%s。逐词：%s。", "The sentence “%s” says: %s. Word by word: %s.", sentence,
+            lesson->doc.language == DOC_ZH ? zh : en, each);
 }
 
 void lesson_say_words(lesson *lesson, lesson_words words, uint32_t seed) {
@@ -123,6 +168,33 @@ void lesson_say_words(lesson *lesson, lesson_words words, uint32_t seed) {
             "These are your own %lld words. Their vectors are drawn at random with seed %u and were never trained: the "
             "arithmetic is real, the meaning is not.",
             (long long)words.count, seed);
+}
+
+const char *lesson_refer(lesson *lesson, const char *name) {
+    const lesson_entry *entry = lesson_find(name);
+    return doc_text(&lesson->doc, "“%s”（%s）", "“%s” (%s)", lesson->doc.language == DOC_ZH ? entry->zh : entry->en, name);
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------------------------- */
+
+const char *lesson_count(lesson *lesson, int64_t count) {
+    enum { SIZE = 32 };
+    char *text = arena_alloc(&lesson->arena, SIZE);
+    snprintf(text, SIZE, "%lld", (long long)count);
+    display_group(text, SIZE);
+    return text;
+}
+
+const char *lesson_tiny(lesson *lesson, double value) {
+    static const char *const digits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+    if (value == 0) return "0";
+    char *text = arena_format(&lesson->arena, "%.1e", value), *e = strchr(text, 'e');
+    const long power = strtol(e + 1, NULL, 10);
+    *e = '\0';
+    text = arena_format(&lesson->arena, "%s×10%s", text, power < 0 ? "⁻" : "");
+    for (const char *c = arena_format(&lesson->arena, "%ld", labs(power)); *c != '\0'; c++)
+        text = arena_format(&lesson->arena, "%s%s", text, digits[*c - '0']);
+    return text;
 }
 
 /* ---- matrices ------------------------------------------------------------------------------------------------------ */

@@ -69,6 +69,9 @@ const lesson_entry *lesson_find(const char *name);
 bool lesson_run(lesson *, const lesson_entry *, clattn_context *, doc_language language, const lesson_parameters *);
 void lesson_free(lesson *);
 
+/* What computes, in the language of a document. */
+const char *lesson_device_text(const doc *, const clattn_device_info *);
+
 /* Leave the lesson. */
 _Noreturn void lesson_fail(lesson *, int exit_code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
@@ -77,14 +80,31 @@ int64_t lesson_integer(cli_integer parameter, int64_t otherwise);
 /* Lengths likewise, ascending and without repetition. Returns how many. */
 size_t lesson_lengths(const lesson *, const int64_t *otherwise, size_t count, int64_t lengths[CLI_MAX_INTEGERS]);
 
+/* A word of a lesson, and what it means to those who read another language; NULL in its own. */
+typedef struct lesson_word {
+    const char *word, *zh, *en;
+} lesson_word;
+
 /* Words: the student's, split at blanks and between Chinese characters, or those of the lesson. */
 typedef struct lesson_words {
     int64_t count;
     const char *const *at;
-    bool own; /* the student's: their vectors are drawn */
+    const char *const *meanings; /* NULL: the reader knows them, or they are the student's */
+    const char *const *labels;   /* where a picture has room: the word and what it means */
+    bool own;                    /* the student's: their vectors are drawn */
 } lesson_words;
 
-lesson_words lesson_take_words(lesson *, const char *const *otherwise, int64_t count);
+lesson_words lesson_take_words(lesson *, const lesson_word *otherwise, int64_t count);
+/* The lesson's words as a sentence, and each of them with what it means; nothing where the reader knows them. */
+void lesson_introduce_words(lesson *, lesson_words, const char *zh, const char *en);
+/* A word that is spoken of, in quotation marks; and one that the reader meets for the first time, with what it means. */
+const char *lesson_quote(lesson *, const char *word);
+const char *lesson_name_word(lesson *, lesson_words, int64_t index);
+/* Another lesson, by its title, which pages make a link of, and its name. */
+const char *lesson_refer(lesson *, const char *name);
+/* A number of things, "1,769,472"; a number that may be tiny, "1.2×10⁻⁷". */
+const char *lesson_count(lesson *, int64_t count);
+const char *lesson_tiny(lesson *, double value);
 /* Say where the vectors of the student's words come from; nothing for the lesson's own. */
 void lesson_say_words(lesson *, lesson_words, uint32_t seed);
 

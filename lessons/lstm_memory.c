@@ -43,7 +43,7 @@ static void make_models(lesson *lesson, const pairs_setting *setting, numpy_rand
                             .role = m == 1 ? DOC_ROLE_PLAIN : DOC_ROLE_LSTM};
         models[m].recurrence.w_in = mat_block(arena, w_z, 0, GATES * dim, 0, dim);
         models[m].recurrence.w_h = mat_block(arena, w_z, 0, GATES * dim, dim, dim);
-        models[m].name = doc_text(doc, "LSTM，遗忘门偏置 %g", "LSTM, forget bias %g", biases[m]);
+        models[m].name = doc_text(doc, "LSTM（遗忘门偏置 %g）", "LSTM with forget bias %g", biases[m]);
         models[m].key = arena_format(arena, "lstm_forget_bias_%g", biases[m]);
     }
 }
@@ -69,9 +69,10 @@ static void show_cosines(lesson *lesson, const pairs_setting *setting, const mod
         for (size_t i = 0; i < count; i++) cosines.at[(size_t)m * count + i] = (float)models[m].cosines[i];
         doc_add_series(doc, plot, models[m].name, models[m].role, count, x, models[m].cosines);
     }
-    doc_summary(doc, "句长 %lld：循环网络 %+.3f，%s %+.3f。", "At length %lld: the recurrence %+.3f, the %s %+.3f.",
-                (long long)setting->lengths[count - 1], models[0].cosines[count - 1], models[2].name,
-                models[2].cosines[count - 1]);
+    doc_summary(doc, "句长 %1$lld 时的余弦：循环网络是 %2$.3f，%4$s是 %3$.3f。",
+                "At length %1$lld the cosine is %2$.3f for the recurrence and %3$.3f for the %4$s.",
+                (long long)setting->lengths[count - 1], models[0].cosines[count - 1], models[2].cosines[count - 1],
+                models[2].name);
     doc_matrix *table = lesson_show(lesson, "cells",
                                     doc_text(doc, "每一格是 %lld 对句子的平均余弦",
                                              "Each cell is the mean cosine of %lld pairs", (long long)setting->pairs),
@@ -100,29 +101,40 @@ static void measure_belt(lesson *lesson, const model *model, mat x, double parts
     parts[0] = 1;
 }
 
+static const char *what_became(const doc *doc, double part) {
+    if (part < 0.0005) return doc_text(doc, "几乎消失，不到 0.001", "is all but gone, below 0.001");
+    if (part > 1) return doc_text(doc, "长大到 %.1f 倍", "has grown to %.1f times that", part);
+    return doc_text(doc, "还剩 %.3f", "is down to %.3f", part);
+}
+
 static void show_belt(lesson *lesson, const pairs_setting *setting, numpy_random *random, const model models[MODELS]) {
     doc *doc = &lesson->doc;
     const mat x = pairs_draw(lesson, random, 1, BELT_STEPS, setting->dim);
     double steps[BELT_STEPS], parts[MODELS][BELT_STEPS];
-    doc_step(doc, "沿着传送带走：第一个词留下的差别，还剩几成？超过 1 是差别在长大：门也读 h，而 h 已经不同。",
-             "Along the belt: how much is left of the difference that the first word made? Above 1 it has grown, for the "
-             "gates read h, which differs, too.");
-    doc_plot *plot = doc_add_plot(doc, "belt", doc_text(doc, "第一个词在记忆里的份额", "The first word's part in memory"));
+    doc_step(doc, "沿着传送带走：第一个词造成的差别，后来怎样了？低于 1 是在消失，高于 1 是在长大。",
+             "Along the belt: what becomes of the difference that the first word made? Below 1 it fades, above 1 it grows.");
+    doc_plot *plot = doc_add_plot(doc, "belt",
+                                  doc_text(doc, "两份记忆相距多远，以第 1 个词之后为 1",
+                                           "How far apart the two memories are, in units of what it was after word 1"));
     plot->x = (doc_axis){.label = doc_text(doc, "读过的词", "words read")};
-    plot->y = (doc_axis){.label = doc_text(doc, "|A - B|，第 1 个词之后为 1", "|A - B|, 1 after word 1")};
+    plot->y = (doc_axis){.label = doc_text(doc, "|A − B|，第 1 个词之后为 1", "|A − B|, 1 after word 1")};
     for (int t = 0; t < BELT_STEPS; t++) steps[t] = t + 1;
     for (int m = 0; m < MODELS; m++) {
         measure_belt(lesson, &models[m], x, parts[m]);
         doc_add_series(doc, plot,
                        m == 0 ? doc_text(doc, "循环网络的 h", "h of the recurrence")
-                              : doc_text(doc, "%s 的传送带 c", "the belt c of the %s", models[m].name),
+                              : doc_text(doc, "%s的传送带 c", "the belt c of the %s", models[m].name),
                        models[m].role, BELT_STEPS, steps, parts[m]);
         figures_array(&lesson->figures, arena_format(&lesson->arena, "lstm_memory/belt/%s", models[m].key), BELT_STEPS,
                       parts[m]);
     }
-    doc_summary(doc, "%d 个词之后：循环网络剩 %.3f，%s 剩 %.3f。",
-                "After %1$d words: %2$.3f left in the recurrence, %4$.3f in the %3$s.", BELT_STEPS, parts[0][BELT_STEPS - 1],
-                models[2].name, parts[2][BELT_STEPS - 1]);
+    doc_summary(doc, "%d 个词之后：循环网络的差别%s；%s的%s。",
+                "After %d words: in the recurrence the difference %s; in the %s it %s.", BELT_STEPS,
+                what_became(doc, parts[0][BELT_STEPS - 1]), models[2].name, what_became(doc, parts[2][BELT_STEPS - 1]));
+    if (parts[2][BELT_STEPS - 1] > 1)
+        doc_say(doc, "为什么会长大？传送带上的旧货几乎不动，而门和新内容都读 h，h 已经不同，每一步又放上一点新的差别。",
+                "Why does it grow? What lies on the belt hardly changes, while gates and new content read h, which differs "
+                "already, so that each step adds a little difference.");
 }
 
 /* How far each gate stands open, word by word, on average over the hidden numbers. */
@@ -154,8 +166,9 @@ static void show_gates(lesson *lesson, const pairs_setting *setting, const model
     doc_matrix *map = lesson_show(lesson, "gates", doc_text(doc, "%s：门开几成", "%s: how far its gates are open", model->name),
                                   "σ", DOC_ROLE_LSTM, open, arena_grow(arena, names, sizeof names, sizeof names), words);
     lesson_scale(map, 0, 1);
-    doc_summary(doc, "遗忘门一直开到 %.2f 左右：传送带上的东西每步留下这么多。",
-                "The forget gate stays at about %.2f: so much of what is on the belt stays at every step.",
+    map->decimals = 3;
+    doc_summary(doc, "遗忘门一直开到 %.3f 左右：传送带上的东西每步留下这么多。",
+                "The forget gate stays at about %.3f: so much of what is on the belt stays at every step.",
                 mat_at(open, FORGET, GATE_STEPS - 1));
     figures_mat(&lesson->figures, "lstm_memory/gates", open);
 }
@@ -182,25 +195,28 @@ void lesson_lstm_memory(lesson *lesson) {
             "on, output how much is shown to h.");
     doc_formula(doc, "c(t) = f ⊙ c(t-1) + i ⊙ tanh(…)        h(t) = o ⊙ tanh(c(t))");
     doc_say(doc, "遗忘门 f = sigmoid(… + b)。偏置 b = %g 时，光凭偏置就留下 %.4f。",
-            "The forget gate is f = sigmoid(... + b). With b = %g the bias alone keeps %.4f.", open_bias,
+            "The forget gate is f = sigmoid(… + b). With b = %g the bias alone keeps %.4f.", open_bias,
             1 / (1 + exp(-open_bias)));
     const double last = models[MODELS - 1].cosines[setting.length_count - 1];
     doc_ask(doc,
             doc_text(doc, "遗忘门偏置 %g，%lld 个词之后第一个词还在吗？",
                      "With a forget bias of %g, is the first word still there after %lld words?", open_bias,
                      (long long)setting.lengths[setting.length_count - 1]),
-            last < 0.95
-                ? doc_text(doc,
-                           "在：余弦 %.3f，1 才是冲光。所以 LSTM 不是输在记性上：它还是一个词等一个词，"
-                           "而且整句话仍要挤过一个定长的向量。",
-                           "It is: the cosine is %.3f, and only 1 would be the same. So memory is not where the LSTM "
-                           "loses: it still waits word by word, and a sentence still has to pass through one vector of "
-                           "fixed size.",
-                           last)
-                : doc_text(doc, "几乎不在了：余弦 %.3f。用 --forget-bias 把门开大些，再看。",
-                           "Hardly: the cosine is %.3f. Open the gate wider with --forget-bias, and look again.", last));
-    doc_step(doc, "同一个实验，三种网络：句子只差第一个词。",
-             "The same experiment on three networks: sentences that differ in the first word.");
+            last < 0.95 ? doc_text(doc,
+                                   "在：余弦 %.3f，1 才是冲光。所以 LSTM 不是输在记性上：它还是一个词等一个词，"
+                                   "而且整句话仍要挤过一个定长的向量。",
+                                   "It is: the cosine is %.3f, and only 1 would be the same. So memory is not where the LSTM "
+                                   "loses: it still waits word by word, and a sentence still has to pass through one vector of "
+                                   "fixed size.",
+                                   last)
+                        : doc_text(doc, "几乎不在了：余弦 %.3f。遗忘门偏置再大些，门才开得住。",
+                                   "Hardly: the cosine is %.3f. It takes a larger forget bias to hold the gate open.", last));
+    doc_step(doc, "三种网络，句子只差第一个词。", "Three networks, sentences that differ in the first word.");
+    doc_say(doc,
+            "做法和%s一样，但权重和句子是另抽的：一个随机数发生器依次抽完三种网络。所以循环网络这一行和那一课的数略有不同。",
+            "It is done as in %s, but weights and sentences are drawn anew, by one generator for all three networks. So the "
+            "recurrence's row differs a little from the numbers there.",
+            lesson_refer(lesson, "rnn-bottleneck"));
     pairs_put_setting(lesson, "lstm_memory", &setting);
     figures_text(
         &lesson->figures, "lstm_memory/order",

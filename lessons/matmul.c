@@ -30,22 +30,27 @@ static void show_shapes(lesson *lesson) {
     doc *doc = &lesson->doc;
     arena *arena = &lesson->arena;
     const char *const head[] = {"A", "B", "A·B"};
-    const char *cells[SHAPES * 3], *refusal = NULL;
+    const char *cells[SHAPES * 3];
+    const int64_t *refused = NULL;
     for (int s = 0; s < SHAPES; s++) {
         const int64_t *n = shapes[s];
-        const char *no = lesson_refusal(lesson, (mat){n[0], n[1], NULL}, (mat){n[2], n[3], NULL});
+        const bool fits = lesson_fits(lesson, (mat){n[0], n[1], NULL}, (mat){n[2], n[3], NULL});
         cells[3 * s] = arena_format(arena, "(%lld, %lld)", (long long)n[0], (long long)n[1]);
         cells[3 * s + 1] = arena_format(arena, "(%lld, %lld)", (long long)n[2], (long long)n[3]);
         cells[3 * s + 2] =
-            no == NULL ? arena_format(arena, "(%lld, %lld)", (long long)n[0], (long long)n[3]) : doc_text(doc, "不行", "no");
-        if (no != NULL) refusal = no;
+            fits ? arena_format(arena, "(%lld, %lld)", (long long)n[0], (long long)n[3]) : doc_text(doc, "不行", "no");
+        if (!fits) refused = n;
     }
     doc_step(doc, "形状规则：中间两个数必须相等，结果取外面两个。",
              "The rule of shapes: the two in the middle must be equal; what is left are the outer two.");
     doc_formula(doc, "(m × n)·(n × p) → (m × p)");
     doc_add_table(doc, "shapes", doc_text(doc, "哪些能乘", "Which can be multiplied"), SHAPES, 3, head, cells);
-    if (refusal != NULL)
-        doc_summary(doc, "不行的那一对，程序库这样拒绝：%s", "The library refuses the pair that does not fit: %s", refusal);
+    if (refused != NULL)
+        doc_summary(
+            doc, "最后一对不行：A 的一行有 %lld 个数，B 的一列只有 %lld 个，配不成对；程序库也拒绝算它。",
+            "The last pair does not fit: a row of A has %lld numbers and a column of B %lld, which cannot be paired; the "
+            "library refuses it, too.",
+            (long long)refused[1], (long long)refused[2]);
 }
 
 void lesson_matmul(lesson *lesson) {
@@ -105,8 +110,7 @@ static void show_parameters(lesson *lesson, int64_t dim_k) {
     static const struct {
         const char *name;
         int64_t d_in, d_k, heads;
-    } models[MODELS - 1] = {
-        {"GPT-2 (768)", 768, 64, 12}, {"BERT-large (1024)", 1024, 64, 16}, {"GPT-3 (12288)", 12288, 128, 96}};
+    } models[MODELS - 1] = {{"GPT-2", 768, 64, 12}, {"BERT-large", 1024, 64, 16}, {"GPT-3", 12288, 128, 96}};
     doc *doc = &lesson->doc;
     arena *arena = &lesson->arena;
     const char *const head[] = {doc_text(doc, "模型", "model"), "d_in", "d_k", doc_text(doc, "头", "heads"),
@@ -116,10 +120,10 @@ static void show_parameters(lesson *lesson, int64_t dim_k) {
         const int64_t d_in = m == 0 ? DIM : models[m - 1].d_in, d_k = m == 0 ? dim_k : models[m - 1].d_k,
                       heads = m == 0 ? 1 : models[m - 1].heads;
         cells[5 * m] = m == 0 ? doc_text(doc, "这一课", "this lesson") : models[m - 1].name;
-        cells[5 * m + 1] = arena_format(arena, "%lld", (long long)d_in);
+        cells[5 * m + 1] = lesson_count(lesson, d_in);
         cells[5 * m + 2] = arena_format(arena, "%lld", (long long)d_k);
         cells[5 * m + 3] = arena_format(arena, "%lld", (long long)heads);
-        cells[5 * m + 4] = arena_format(arena, "%lld", (long long)(3 * d_in * d_k * heads));
+        cells[5 * m + 4] = lesson_count(lesson, 3 * d_in * d_k * heads);
         if (m == 0) figures_number(&lesson->figures, "qkv_projection/parameters", (double)(3 * d_in * d_k * heads));
     }
     doc_add_table(doc, "parameters",
@@ -129,8 +133,40 @@ static void show_parameters(lesson *lesson, int64_t dim_k) {
                 "Without biases and the output projection. Heads times d_k is often d_in, which makes it 3·d_in².");
 }
 
+static mat show_number(lesson *lesson, const char *id, const char *title, const char *symbol, mat number, int64_t most) {
+    doc_matrix *shown = lesson_show(lesson, id, title, symbol, DOC_ROLE_PLAIN, number, NULL, NULL);
+    lesson_scale(shown, 1, (double)most); /* how far a slider goes */
+    shown->decimals = 0;
+    shown->is_ledger = true;
+    return number;
+}
+
+/* The count for any sizes: numbers that a page lets one change, and their product. */
+static void show_any_count(lesson *lesson, int64_t dim_k) {
+    doc *doc = &lesson->doc;
+    arena *arena = &lesson->arena;
+    doc_say(doc, "别的大小呢？在网页上展开“如果换个数？”，换掉 d_in、d_k 和头数。",
+            "And with other sizes? On a page, open “What if?” and change d_in, d_k and the number of heads.");
+    const mat d_in = show_number(lesson, "d_in", doc_text(doc, "词向量的宽度", "Width of a word"), "d_in",
+                                 mat_of(arena, 1, 1, (const double[]){DIM}), 12288),
+              d_k = show_number(lesson, "d_k", doc_text(doc, "一个头的宽度", "Width of a head"), "d_k",
+                                mat_of(arena, 1, 1, (const double[]){(double)dim_k}), 256),
+              heads = show_number(lesson, "heads", doc_text(doc, "头数", "Heads"), "h",
+                                  mat_of(arena, 1, 1, (const double[]){1}), 128);
+    const mat one = lesson_product(lesson, d_in, d_k);
+    show_number(lesson, "one-head", doc_text(doc, "一个头的一个 W", "One W of one head"), "d_in·d_k", one, 1);
+    lesson_derive(doc->last->matrix, DOC_RULE_PRODUCT, "d_in", "d_k", 1);
+    mat all = lesson_product(lesson, one, heads);
+    all.at[0] *= 3;
+    show_number(lesson, "count", doc_text(doc, "三个 W、所有的头", "Three W, all heads"), "3·d_in·d_k·h", all, 1);
+    lesson_derive(doc->last->matrix, DOC_RULE_PRODUCT, "one-head", "heads", 3);
+    doc_summary(doc, "3·%d·%lld·1 = %s。", "3·%d·%lld·1 = %s.", DIM, (long long)dim_k,
+                lesson_count(lesson, (int64_t)all.at[0]));
+}
+
 void lesson_qkv(lesson *lesson) {
-    static const char *const own[WORDS] = {"The", "next", "day", "is", "bright"};
+    static const lesson_word own[WORDS] = {
+        {"The", "这", NULL}, {"next", "下一", NULL}, {"day", "天", NULL}, {"is", "是", NULL}, {"bright", "明亮", NULL}};
     static const struct {
         const char *id, *weight, *w, *symbol;
         doc_role role;
@@ -150,6 +186,7 @@ void lesson_qkv(lesson *lesson) {
 
     doc_say(doc, "同一个 X，过三副眼镜：W_q 读出“我想找什么”，W_k 读出“我是什么”，W_v 读出“我给什么”。",
             "One X seen through three pairs of glasses: W_q reads what a word looks for, W_k what it is, W_v what it gives.");
+    lesson_introduce_words(lesson, words, "第二天很明亮", "The next day is bright");
     lesson_say_words(lesson, words, seed);
     doc_formula(doc, "Q = X·W_q        K = X·W_k        V = X·W_v");
     doc_ask(doc,
@@ -158,26 +195,28 @@ void lesson_qkv(lesson *lesson) {
                      (long long)dim_k),
             doc_text(doc, "(%lld, %lld)：中间的 %d 消掉了。", "(%lld, %lld): the %d in the middle is gone.",
                      (long long)words.count, (long long)dim_k, DIM));
-    lesson_show(lesson, "x", doc_text(doc, "词向量 X", "Word vectors X"), "X", DOC_ROLE_X, x, words.at, NULL);
+    lesson_show(lesson, "x", doc_text(doc, "词向量 X", "Word vectors X"), "X", DOC_ROLE_X, x, words.labels, NULL);
     for (int i = 0; i < 3; i++) {
         doc_step(doc, "X·%s：每一行换一种读法。", "X·%s: each row, read anew.", parts[i].w);
         lesson_show(lesson, parts[i].weight, doc_text(doc, "权重 %s（种子 %u）", "Weights %s (seed %u)", parts[i].w, seed),
                     parts[i].w, parts[i].role, w[i], NULL, NULL);
         lesson_derive(lesson_show(lesson, parts[i].id, arena_format(arena, "%s = X·%s", parts[i].symbol, parts[i].w),
-                                  parts[i].symbol, parts[i].role, out[i], words.at, NULL),
+                                  parts[i].symbol, parts[i].role, out[i], words.labels, NULL),
                       DOC_RULE_PRODUCT, "x", parts[i].weight, 1);
         figures_mat(&lesson->figures, arena_format(arena, "qkv_projection/%s", parts[i].symbol), out[i]);
     }
-    doc_say(doc, "看 %s 这个词的三种读数：q、k、v 全不一样，虽然它们出自同一行 x。",
-            "Look at the three readings of %s: q, k and v all differ, although they come from the same row of X.", words.at[0]);
+    doc_say(doc, "看%s这个词的三种读数：q、k、v 全不一样，虽然它们出自同一行 X。",
+            "Look at the three readings of %s: q, k and v all differ, although they come from the same row of X.",
+            lesson_quote(lesson, words.at[0]));
     doc_step(doc, "记账。", "The books.");
     show_ledger(lesson, words.count, dim_k);
     show_parameters(lesson, dim_k);
+    show_any_count(lesson, dim_k);
     figures_number(&lesson->figures, "qkv_projection/seed", seed);
     figures_texts(&lesson->figures, "qkv_projection/words", words.count, words.at);
     figures_mat(&lesson->figures, "qkv_projection/X", x);
     doc_correct(doc, doc_text(doc, "有 W_q 就够了，W_k 多余。", "W_q is enough, W_k is superfluous."),
-                doc_text(doc, "共用一个矩阵，打分就对称了：甲看乙多少，乙就看甲多少。“它”要找“球”，球不必找“它”。",
-                         "With one matrix for both, scores are symmetric: a looks at b as b looks at a. It looks for ball, "
-                         "but ball need not look for it."));
+                doc_text(doc, "共用一个矩阵，打分就对称了：甲看乙多少，乙就看甲多少。“它”要找“球”，“球”不必找“它”。",
+                         "With one matrix for both, scores are symmetric: a looks at b as b looks at a. “It” looks for "
+                         "“ball”, but “ball” need not look for “it”."));
 }

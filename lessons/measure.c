@@ -5,56 +5,124 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/clock.h"
+#include "bench/candidate.h"
+#include "bench/sampler.h"
 #include "compute.h"
 
-enum { BUDGET_MS = 60, LEAST_RUNS = 15, PATIENCE_MS = 500 /* for so many runs */, WORTH_MS = 300 };
-static const double TELLING_MS = 0.5; /* below, a run says more of its overhead than of its work */
+/* ---- time ---------------------------------------------------------------------------------------------------------- */
 
-/* Leave no plan behind when the lesson ends. */
-static void require(lesson *lesson, clattn_plan *plan, clattn_status status) {
-    if (status != CLATTN_OK) clattn_plan_destroy(plan);
-    lesson_require(lesson, status);
+/* A class waits: a tenth of what the benchmark takes. */
+static const bench_sampling sampling = {.warm_up_s = 0.02, .seconds = 0.1};
+static const double WORTH_MS = 60;
+
+enum { SEED = 1, FEW = 3 };
+
+bench_shape measure_attention(int64_t heads, int64_t len, int64_t head_dim) {
+    return (bench_shape){.op = BENCH_OP_ATTENTION,
+                         .batch = 1,
+                         .heads_q = heads,
+                         .heads_kv = heads,
+                         .len_q = len,
+                         .len_kv = len,
+                         .head_dim = head_dim,
+                         .value_dim = head_dim};
 }
 
-static measured describe(const clattn_plan *plan) {
-    clattn_plan_info info = CLATTN_PLAN_INFO_INIT;
-    clattn_plan_get_info(plan, &info);
-    return (measured){
-        .dependent_steps = info.dependent_steps,
-        .launches = info.launches,
-        .flops = info.flops,
-        .workspace_bytes = info.workspace_bytes,
-    };
+bench_shape measure_recurrence(int64_t len, int64_t width) {
+    return (bench_shape){.op = BENCH_OP_RNN, .batch = 1, .len_q = len, .hidden = width};
 }
 
-/* Run once to warm up, then as often as the budget allows; the plan is destroyed. */
-static measured run_plan(lesson *lesson, clattn_plan *plan, const clattn_arg *args, size_t count) {
-    measured result = describe(plan);
-    require(lesson, plan, clattn_plan_run(plan, args, count));
-    const double start = bench_now_ms();
-    result.milliseconds = INFINITY;
-    for (double spent = 0; spent < BUDGET_MS || (result.runs < LEAST_RUNS && spent < PATIENCE_MS);
-         spent = bench_now_ms() - start) {
-        const double before = bench_now_ms();
-        require(lesson, plan, clattn_plan_run(plan, args, count));
-        result.milliseconds = fmin(result.milliseconds, bench_now_ms() - before);
-        result.runs++;
+/* What has to be freed before a lesson may be left. */
+typedef struct stand {
+    bench_device device;
+    bench_problem problems[MEASURE_MAX];
+    bench_candidate candidates[MEASURE_MAX];
+} stand;
+
+static bool open_stand(stand *stand, lesson *lesson, const bench_shape *shapes, size_t count, bench_error *error) {
+    static const bench_variant variant = {.algorithm = CLATTN_ALGORITHM_FUSED};
+    *stand = (struct stand){0};
+    bool right = bench_device_borrow(&stand->device, lesson->context, error);
+    for (size_t i = 0; i < count && right; i++)
+        right = bench_problem_create(&stand->problems[i], &shapes[i], SEED, error) &&
+                bench_candidate_plan(&stand->candidates[i], &stand->device, &stand->problems[i], variant, error);
+    return right;
+}
+
+static void close_stand(stand *stand) {
+    for (size_t i = 0; i < MEASURE_MAX; i++) {
+        bench_candidate_release(&stand->candidates[i]);
+        bench_problem_free(&stand->problems[i]);
     }
-    clattn_plan_destroy(plan);
-    return result;
+    bench_device_close(&stand->device);
 }
 
-/* ---- attention ----------------------------------------------------------------------------------------------------- */
+static bool sample(stand *stand, size_t count, bench_point *points, bench_error *error) {
+    bench_lane lanes[MEASURE_MAX];
+    for (size_t i = 0; i < count; i++) lanes[i] = (bench_lane){.candidate = &stand->candidates[i]};
+    if (!bench_sample(lanes, count, &sampling, error)) return false;
+    for (size_t i = 0; i < count; i++)
+        points[i] = (bench_point){.ms = lanes[i].stats.median,
+                                  .noise = lanes[i].stats.noise,
+                                  .flops = lanes[i].candidate->flops,
+                                  .chain = lanes[i].candidate->dependent_steps};
+    return true;
+}
 
-static clattn_attention_desc describe_attention(attention_size size) {
+void measure_in_turns(lesson *lesson, const bench_shape *shapes, size_t count, bench_point *points) {
+    stand stand;
+    bench_error error;
+    const bool right = open_stand(&stand, lesson, shapes, count, &error) && sample(&stand, count, points, &error);
+    close_stand(&stand);
+    if (!right) lesson_fail(lesson, CLI_FAILURE, "%s", error.text);
+}
+
+/* The fastest of a few runs of each: the first has more to do, and another may have had to wait for other programs. */
+static bool run_a_few(stand *stand, size_t count, double *milliseconds, bench_error *error) {
+    *milliseconds = 0;
+    for (size_t i = 0; i < count; i++) {
+        bench_candidate *candidate = &stand->candidates[i];
+        double fastest = INFINITY;
+        for (int n = 0; n < FEW; n++) {
+            bench_time time;
+            if (!candidate->class->run(candidate, &time, error)) return false;
+            fastest = fmin(fastest, time.wall_ms);
+        }
+        *milliseconds += fastest;
+    }
+    return true;
+}
+
+double measure_once(lesson *lesson, const bench_shape *shapes, size_t count) {
+    stand stand;
+    bench_error error;
+    double milliseconds = 0;
+    const bool right = open_stand(&stand, lesson, shapes, count, &error) && run_a_few(&stand, count, &milliseconds, &error);
+    close_stand(&stand);
+    if (!right) lesson_fail(lesson, CLI_FAILURE, "%s", error.text);
+    return milliseconds;
+}
+
+bool measure_is_worth(double milliseconds) {
+    return milliseconds < WORTH_MS;
+}
+
+const char *measure_noise(const doc *doc, double noise) {
+    if (noise > 1) return doc_text(doc, "超过 100 %%，有噪声", "over 100 %%, noisy");
+    if (noise > BENCH_NOISY_ABOVE) return doc_text(doc, "%.0f %%，有噪声", "%.0f %%, noisy", 100 * noise);
+    return doc_text(doc, "%.0f %%", "%.0f %%", 100 * noise);
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+static clattn_attention_desc describe(attention_size size) {
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
     desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_F32, 1, size.heads, size.len, size.head_dim);
     return desc;
 }
 
-static clattn_plan *plan_attention(lesson *lesson, attention_size size) {
-    const clattn_attention_desc desc = describe_attention(size);
+static clattn_plan *make_plan(lesson *lesson, attention_size size) {
+    const clattn_attention_desc desc = describe(size);
     clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;
     clattn_plan *plan = NULL;
     options.algorithm = size.algorithm;
@@ -62,34 +130,22 @@ static clattn_plan *plan_attention(lesson *lesson, attention_size size) {
     return plan;
 }
 
-bool measure_supports(lesson *lesson, attention_size size) {
-    const clattn_attention_desc desc = describe_attention(size);
+void measure_require(lesson *lesson, int64_t head_dim) {
+    const clattn_attention_desc desc = describe((attention_size){1, 1, head_dim, CLATTN_ALGORITHM_FUSED});
     clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;
-    options.algorithm = size.algorithm;
-    return clattn_supports_attention(lesson->context, &desc, &options) == CLATTN_OK;
+    options.algorithm = CLATTN_ALGORITHM_FUSED;
+    if (clattn_supports_attention(lesson->context, &desc, &options) != CLATTN_OK)
+        lesson_fail(lesson, CLI_USAGE, "--dim: no fused kernel of this device takes heads as wide as %lld",
+                    (long long)head_dim);
 }
 
-measured measure_attention_plan(lesson *lesson, attention_size size) {
-    clattn_plan *plan = plan_attention(lesson, size);
-    measured result = describe(plan);
+size_t measure_workspace(lesson *lesson, attention_size size) {
+    clattn_plan *plan = make_plan(lesson, size);
+    clattn_plan_info info = CLATTN_PLAN_INFO_INIT;
+    clattn_plan_get_info(plan, &info);
     clattn_plan_destroy(plan);
-    return result;
+    return info.workspace_bytes;
 }
-
-measured measure_attention(lesson *lesson, attention_size size) {
-    const int64_t rows = size.heads * size.len;
-    numpy_random random;
-    numpy_seed(&random, 1);
-    const mat q = mat_randn(&lesson->arena, &random, rows, size.head_dim, 1),
-              k = mat_randn(&lesson->arena, &random, rows, size.head_dim, 1);
-    const mat v = mat_randn(&lesson->arena, &random, rows, size.head_dim, 1),
-              out = mat_new(&lesson->arena, rows, size.head_dim);
-    const clattn_arg args[] = {
-        {CLATTN_TENSOR_Q, q.at, 0}, {CLATTN_TENSOR_K, k.at, 0}, {CLATTN_TENSOR_V, v.at, 0}, {CLATTN_TENSOR_OUT, out.at, 0}};
-    return run_plan(lesson, plan_attention(lesson, size), args, sizeof args / sizeof *args);
-}
-
-/* ---- workspace ----------------------------------------------------------------------------------------------------- */
 
 enum { LINE = 64, PATTERN = 0xa5 };
 
@@ -108,9 +164,7 @@ int64_t measure_written(lesson *lesson, attention_size size) {
     clattn_device_info info = CLATTN_DEVICE_INFO_INIT;
     lesson_require(lesson, clattn_context_device(lesson->context, &info));
     if (info.kind != CLATTN_DEVICE_NATIVE) return -1;
-    clattn_plan *plan = plan_attention(lesson, size);
-    const size_t bytes = describe(plan).workspace_bytes;
-    clattn_plan_destroy(plan); /* what follows allocates, and may leave the lesson */
+    const size_t bytes = measure_workspace(lesson, size);
     const int64_t rows = size.heads * size.len;
     const mat x = mat_new(&lesson->arena, rows, size.head_dim), out = mat_new(&lesson->arena, rows, size.head_dim);
     unsigned char *memory = arena_alloc(&lesson->arena, bytes + LINE);
@@ -121,38 +175,9 @@ int64_t measure_written(lesson *lesson, attention_size size) {
                                {CLATTN_TENSOR_V, x.at, 0},
                                {CLATTN_TENSOR_OUT, out.at, 0},
                                {CLATTN_TENSOR_WORKSPACE, memory, bytes}};
-    plan = plan_attention(lesson, size);
-    require(lesson, plan, clattn_plan_run(plan, args, sizeof args / sizeof *args - (bytes == 0)));
+    clattn_plan *plan = make_plan(lesson, size); /* last: what allocates may leave the lesson */
+    const clattn_status status = clattn_plan_run(plan, args, sizeof args / sizeof *args - (bytes == 0));
     clattn_plan_destroy(plan);
+    lesson_require(lesson, status);
     return count_written(memory, bytes);
-}
-
-/* ---- recurrence ---------------------------------------------------------------------------------------------------- */
-
-measured measure_recurrence(lesson *lesson, clattn_cell cell, int64_t len, int64_t width) {
-    const int64_t gates = cell == CLATTN_CELL_LSTM ? 4 : 1;
-    numpy_random random;
-    numpy_seed(&random, 1);
-    const mat w_h = mat_randn(&lesson->arena, &random, gates * width, width, 1.0 / (double)width),
-              bias = mat_randn(&lesson->arena, &random, 1, gates * width, 1);
-    const mat out = mat_new(&lesson->arena, len, width);
-    clattn_recurrence_desc desc = CLATTN_RECURRENCE_DESC_INIT;
-    clattn_plan *plan = NULL;
-    desc.cell = cell;
-    desc.x = clattn_tensor_bhld(CLATTN_F32, 1, 1, len, 0);
-    desc.w_in = clattn_tensor_matrix(CLATTN_F32, gates * width, 0);
-    desc.w_h = clattn_tensor_matrix(CLATTN_F32, gates * width, width);
-    desc.bias = clattn_tensor_matrix(CLATTN_F32, 1, gates * width);
-    desc.out = clattn_tensor_bhld(CLATTN_F32, 1, 1, len, width);
-    lesson_require(lesson, clattn_plan_create_recurrence(lesson->context, &desc, NULL, &plan));
-    const clattn_arg args[] = {{CLATTN_TENSOR_X, NULL, 0},
-                               {CLATTN_TENSOR_W_IN, NULL, 0},
-                               {CLATTN_TENSOR_W_H, w_h.at, 0},
-                               {CLATTN_TENSOR_BIAS, bias.at, 0},
-                               {CLATTN_TENSOR_OUT, out.at, 0}};
-    return run_plan(lesson, plan, args, sizeof args / sizeof *args);
-}
-
-bool measure_worth(double milliseconds, double growth) {
-    return milliseconds < TELLING_MS || milliseconds * growth < WORTH_MS;
 }

@@ -1,41 +1,45 @@
-/* Plans that are run more than once, to be measured.
+/* What plans take: time, by the benchmark's sampler; memory.
  *
  * SPDX-License-Identifier: Apache-2.0
- *
- * The wall clock of clattn_plan_run, so that on a device of its own the copies there and back are counted: what a caller waits
- * for. The benchmark measures more carefully.
  */
 #ifndef CLATTN_LESSONS_MEASURE_H
 #define CLATTN_LESSONS_MEASURE_H
 
+#include "bench/problem.h"
+#include "bench/verdict.h"
 #include "lesson.h"
 
-typedef struct measured {
-    double milliseconds; /* of the fastest run: others waited for other programs */
-    int runs;
-    int64_t dependent_steps, launches;
-    double flops;
-    size_t workspace_bytes;
-} measured;
+/* ---- time ---------------------------------------------------------------------------------------------------------- */
+
+enum { MEASURE_MAX = 8 };
+
+/* Attention without projections, fused; the loop of a recurrence alone. */
+bench_shape measure_attention(int64_t heads, int64_t len, int64_t head_dim);
+bench_shape measure_recurrence(int64_t len, int64_t width);
+
+/* Time them on the lesson's device, in turns: medians and noise, as the benchmark takes them, if for a shorter time. */
+void measure_in_turns(lesson *, const bench_shape *shapes, size_t count, bench_point *points);
+/* The milliseconds of one run of each together. */
+double measure_once(lesson *, const bench_shape *shapes, size_t count);
+/* Whether to measure what takes so long a run. */
+bool measure_is_worth(double milliseconds);
+
+/* "4 %", or where a time cannot be relied on "38 %, noisy": what its runs spread by. */
+const char *measure_noise(const doc *, double noise);
+
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
 
 typedef struct attention_size {
     int64_t heads, len, head_dim;
     clattn_algorithm algorithm;
 } attention_size;
 
-/* Attention on random words. */
-measured measure_attention(lesson *, attention_size);
-/* Whether the device has kernels for it. */
-bool measure_supports(lesson *, attention_size);
-/* The same plan, made but not run: its steps, FLOPs and workspace. */
-measured measure_attention_plan(lesson *, attention_size);
+/* Leave the lesson where the device has no fused kernels for heads so wide. */
+void measure_require(lesson *, int64_t head_dim);
+/* The bytes of workspace that its plan asks for. */
+size_t measure_workspace(lesson *, attention_size);
 /* The bytes of its workspace that a run of the plan writes, in lines of 64: the workspace is filled with a pattern, and what
  * has changed is counted. -1 where a device computes in other memory. */
 int64_t measure_written(lesson *, attention_size);
-/* A recurrence as wide, on random words: the loop alone, with inputs of width 0. */
-measured measure_recurrence(lesson *, clattn_cell cell, int64_t len, int64_t width);
-
-/* Whether to measure what has `growth` times the work of a run that took so long. */
-bool measure_worth(double milliseconds, double growth);
 
 #endif

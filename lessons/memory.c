@@ -23,38 +23,59 @@ static void measure_lengths(lesson *lesson, int64_t dim, memory_run *run) {
     run->count = lesson_lengths(lesson, otherwise, sizeof otherwise / sizeof *otherwise, lengths);
     for (size_t i = 0; i < run->count; i++) {
         const double n = (double)lengths[i];
-        const measured staged = measure_attention_plan(lesson, (attention_size){1, lengths[i], dim, CLATTN_ALGORITHM_STAGED});
-        const measured fused = measure_attention_plan(lesson, (attention_size){1, lengths[i], dim, CLATTN_ALGORITHM_FUSED});
+        const size_t staged = measure_workspace(lesson, (attention_size){1, lengths[i], dim, CLATTN_ALGORITHM_STAGED}),
+                     fused = measure_workspace(lesson, (attention_size){1, lengths[i], dim, CLATTN_ALGORITHM_FUSED});
         run->lengths[i] = n;
         run->inputs[i] = 3 * n * (double)dim * FLOAT / 1024;
         run->weights[i] = n * n * FLOAT / 1024;
-        run->staged[i] = (double)staged.workspace_bytes / 1024;
-        run->fused[i] = (double)fused.workspace_bytes / 1024;
+        run->staged[i] = (double)staged / 1024;
+        run->fused[i] = (double)fused / 1024;
         figures_at(&lesson->figures, "memory/weights_bytes", lengths[i], n * n * FLOAT);
-        figures_at(&lesson->figures, "memory/staged_workspace_bytes", lengths[i], (double)staged.workspace_bytes);
-        figures_at(&lesson->figures, "memory/fused_workspace_bytes", lengths[i], (double)fused.workspace_bytes);
+        figures_at(&lesson->figures, "memory/staged_workspace_bytes", lengths[i], (double)staged);
+        figures_at(&lesson->figures, "memory/fused_workspace_bytes", lengths[i], (double)fused);
     }
 }
 
-static void plot_memory(lesson *lesson, const memory_run *run) {
+/* Whether the staged algorithm's workspace is the matrix of weights and nothing else: then one line shows both. */
+static bool holds_weights_alone(const memory_run *run) {
+    for (size_t i = 0; i < run->count; i++)
+        if (run->staged[i] != run->weights[i]) return false;
+    return true;
+}
+
+static const char *size_text(lesson *lesson, double kib) {
+    return kib >= 1024 && fmod(kib, 1024) == 0
+               ? arena_format(&lesson->arena, "%s MiB", lesson_count(lesson, (int64_t)(kib / 1024)))
+               : arena_format(&lesson->arena, "%s KiB", lesson_count(lesson, (int64_t)rint(kib)));
+}
+
+static void plot_memory(lesson *lesson, int64_t dim, const memory_run *run) {
     doc *doc = &lesson->doc;
     const size_t last = run->count - 1;
-    doc_step(doc, "一个头，单精度，长度一路翻倍。", "One head, single precision, the length doubling.");
+    const bool same = holds_weights_alone(run);
+    doc_step(doc, "一个头，宽 %lld，单精度，长度一路翻倍。", "One head, %lld wide, single precision, the length doubling.",
+             (long long)dim);
     doc_plot *plot = doc_add_plot(doc, "bytes", doc_text(doc, "内存与句长", "Memory against length"));
     plot->x = (doc_axis){.label = doc_text(doc, "句长（词）", "length (words)"), .logarithmic = true};
     plot->y = (doc_axis){.label = "KiB", .logarithmic = true};
     plot->decimals = 0;
-    doc_add_series(doc, plot, doc_text(doc, "Q + K + V（算出来的）", "Q + K + V (computed)"), DOC_ROLE_Q, run->count,
+    doc_add_series(doc, plot, doc_text(doc, "Q + K + V（算出来的）", "Q + K + V (computed)"), DOC_ROLE_X, run->count,
                    run->lengths, run->inputs);
-    doc_add_series(doc, plot, doc_text(doc, "权重矩阵（算出来的）", "the weights (computed)"), DOC_ROLE_WEIGHTS, run->count,
-                   run->lengths, run->weights);
-    doc_add_series(doc, plot, doc_text(doc, "分步法要的工作区（计划所说）", "workspace of staged (as its plan says)"),
-                   DOC_ROLE_SCORES, run->count, run->lengths, run->staged);
+    doc_add_series(doc, plot,
+                   same ? doc_text(doc, "权重矩阵（算出来的）= 分步法要的工作区（计划所说）",
+                                   "the weights (computed) = workspace of staged (as its plan says)")
+                        : doc_text(doc, "权重矩阵（算出来的）", "the weights (computed)"),
+                   DOC_ROLE_WEIGHTS, run->count, run->lengths, run->weights);
+    if (!same)
+        doc_add_series(doc, plot, doc_text(doc, "分步法要的工作区（计划所说）", "workspace of staged (as its plan says)"),
+                       DOC_ROLE_SCORES, run->count, run->lengths, run->staged);
     doc_add_series(doc, plot, doc_text(doc, "融合法要的工作区（计划所说）", "workspace of fused (as its plan says)"),
-                   DOC_ROLE_V, run->count, run->lengths, run->fused);
-    doc_summary(doc, "句长 %g：权重 %.0f KiB，Q、K、V 一共 %.0f KiB；分步法另要 %.0f KiB，融合法 %.0f KiB。",
-                "At length %g: weights %.0f KiB, Q, K and V %.0f KiB together; of workspace, staged wants %.0f KiB, fused %.0f KiB.",
-                run->lengths[last], run->weights[last], run->inputs[last], run->staged[last], run->fused[last]);
+                   DOC_ROLE_OUT, run->count, run->lengths, run->fused);
+    doc_summary(doc, "句长 %s：权重 %s，Q、K、V 一共 %s；分步法另要工作区 %s，融合法 %s。",
+                "At length %s: weights %s, Q, K and V %s together; of workspace, staged wants %s, fused %s.",
+                lesson_count(lesson, (int64_t)run->lengths[last]), size_text(lesson, run->weights[last]),
+                size_text(lesson, run->inputs[last]), size_text(lesson, run->staged[last]),
+                size_text(lesson, run->fused[last]));
 }
 
 enum { WRITTEN_LENGTH = 1024 };
@@ -69,10 +90,11 @@ static void show_written(lesson *lesson, int64_t dim) {
                 "This device does not compute in the workspace of a plan, so what it writes cannot be counted.");
         return;
     }
-    doc_say(doc, "量一量：先把工作区填满记号，跑一次，再数改动过的字节。句长 %d：分步法写了 %.0f KiB，融合法 %.0f KiB。",
-            "Measured: fill the workspace with a pattern, run once, count the bytes that changed. At length %d staged "
-            "wrote %.0f KiB, fused %.0f KiB.",
-            WRITTEN_LENGTH, (double)staged / 1024, (double)fused / 1024);
+    doc_say(doc, "量一量：先把工作区填满记号，跑一次，再数改动过的字节。句长 %s：分步法写了 %s，融合法 %s。",
+            "Measured: fill the workspace with a pattern, run once, count the bytes that changed. At length %s staged "
+            "wrote %s, fused %s.",
+            lesson_count(lesson, WRITTEN_LENGTH), size_text(lesson, (double)staged / 1024),
+            size_text(lesson, (double)fused / 1024));
     figures_at(&lesson->figures, "memory/staged_written_bytes", WRITTEN_LENGTH, (double)staged);
     figures_at(&lesson->figures, "memory/fused_written_bytes", WRITTEN_LENGTH, (double)fused);
 }
@@ -90,7 +112,7 @@ static void show_shares(lesson *lesson) {
     const char *cells[SHARE_ROWS * 4];
     for (int i = 0; i < SHARE_ROWS; i++) {
         const double n = (double)lengths[i], whole = 2 * n * match_k + n * n + n * model;
-        cells[4 * i] = arena_format(arena, "%g", n);
+        cells[4 * i] = lesson_count(lesson, lengths[i]);
         cells[4 * i + 1] = arena_format(arena, "%.0f %%", 200 * n * match_k / whole);
         cells[4 * i + 2] = arena_format(arena, "%.0f %%", 100 * n * n / whole);
         cells[4 * i + 3] = arena_format(arena, "%.0f %%", 100 * n * model / whole);
@@ -114,8 +136,7 @@ void lesson_memory(lesson *lesson) {
     doc *doc = &lesson->doc;
     const int64_t dim = lesson_integer(lesson->parameters.dim, HEAD_DIM);
     memory_run run;
-    if (!measure_supports(lesson, (attention_size){1, 1, dim, CLATTN_ALGORITHM_FUSED}))
-        lesson_fail(lesson, CLI_USAGE, "--dim: no fused kernel of this device takes heads as wide as %lld", (long long)dim);
+    measure_require(lesson, dim);
     measure_lengths(lesson, dim, &run);
     doc_say(doc, "Q、K、V 随句长成比例地长，权重矩阵随平方长。长句子里，内存先被它吃光。",
             "Q, K and V grow in step with the length, the matrix of weights with its square. In long sentences it is what "
@@ -125,14 +146,15 @@ void lesson_memory(lesson *lesson) {
             doc_text(doc, "宽 %lld，多长时权重和 Q、K、V 加起来一样大？",
                      "At width %lld, at which length are the weights as large as Q, K and V together?", (long long)dim),
             doc_text(doc, "n² = 3·n·d，所以 n = 3·d = %lld。", "n² = 3·n·d, so n = 3·d = %lld.", (long long)(3 * dim)));
-    plot_memory(lesson, &run);
+    plot_memory(lesson, dim, &run);
     show_written(lesson, dim);
-    doc_say(doc, "分步法把整张矩阵放在内存里，才看得见每一步。融合法一块一块地算，从不存下它（见 softmax 一课）。",
-            "Staged keeps the whole matrix, so that each step can be seen. Fused goes tile by tile and never stores it "
-            "(see the lesson softmax).");
+    doc_say(
+        doc, "分步法把整张矩阵放在内存里，才看得见每一步。融合法一块一块地算，从不存下它：见%s。",
+        "Staged keeps the whole matrix, so that each step can be seen. Fused goes tile by tile and never stores it: see %s.",
+        lesson_refer(lesson, "softmax"));
     show_shares(lesson);
     doc_correct(
-        doc, doc_text(doc, "1024 个词时，权重矩阵一定是瓶颈。", "At 1024 words the weights are sure to be the bottleneck."),
+        doc, doc_text(doc, "1,024 个词时，权重矩阵一定是瓶颈。", "At 1,024 words the weights are sure to be the bottleneck."),
         doc_text(doc, "一个头 1024 × 1024 × 4 B = 4 MiB，不算什么；乘上头数、批量和层数才吓人，而融合法一个字节也不为它花。",
                  "For one head 1024 × 1024 × 4 B is 4 MiB, which is little. Times heads, batch and layers it is much, and "
                  "fused spends none of it."));
@@ -166,7 +188,8 @@ void lesson_parameters_count(lesson *lesson) {
     doc_ask(doc,
             doc_text(doc, "输入和输出都宽 d，LSTM 是注意力的几倍？",
                      "With input and output d wide, how many times attention's is the LSTM's?"),
-            doc_text(doc, "8·d² 比 3·d²：%.2f 倍，无论 d 是多少。", "8·d² to 3·d²: %.2f times, whatever d is.", 8.0 / 3));
+            doc_text(doc, "LSTM 4·(d + d)·d = 8·d²，注意力 3·d²：8/3 ≈ %.2f 倍，无论 d 是多少。",
+                     "The LSTM has 4·(d + d)·d = 8·d², attention 3·d²: 8/3, about %.2f times, whatever d is.", 8.0 / 3));
     doc_step(doc, "d_in = d_h = heads·d_head = d，%d 个头。", "d_in = d_h = heads·d_head = d, %d heads.", PARAMETERS_HEADS);
     doc_plot *plot = doc_add_plot(doc, "parameters", doc_text(doc, "参数量与宽度", "Parameters against width"));
     plot->x = (doc_axis){.label = doc_text(doc, "宽度 d", "width d")};
@@ -174,16 +197,18 @@ void lesson_parameters_count(lesson *lesson) {
     plot->decimals = 0;
     doc_add_series(doc, plot, "LSTM", DOC_ROLE_LSTM, SIZES, x, lstm);
     doc_add_series(doc, plot, doc_text(doc, "注意力", "attention"), DOC_ROLE_WEIGHTS, SIZES, x, attention);
-    doc_summary(doc, "d = %g：LSTM %.0f，注意力 %.0f。", "At d = %g: LSTM %.0f, attention %.0f.", x[SIZES - 1], lstm[SIZES - 1],
-                attention[SIZES - 1]);
+    doc_summary(doc, "d = %s：LSTM %s，注意力 %s，处处是 8/3 倍。",
+                "At d = %s: LSTM %s, attention %s; everywhere 8/3 times as many.", lesson_count(lesson, sizes[SIZES - 1]),
+                lesson_count(lesson, (int64_t)lstm[SIZES - 1]), lesson_count(lesson, (int64_t)attention[SIZES - 1]));
     doc_say(doc,
-            "宽 %lld、头宽 %lld：LSTM %lld 个，注意力 %lld 个。都不含偏置；再加输出投影 W_o，注意力是 4·d²，仍是 LSTM 的一半。",
-            "At width %lld with heads of %lld: LSTM %lld, attention %lld. Neither counts biases; with the output "
+            "宽 %lld、头宽 %lld：LSTM %s 个，注意力 %s 个。都不含偏置；再加输出投影 W_o，注意力是 4·d²，仍是 LSTM 的一半。",
+            "At width %lld with heads of %lld: LSTM %s, attention %s. Neither counts biases; with the output "
             "projection W_o attention has 4·d², still half of the LSTM's.",
-            (long long)d_in, (long long)head_dim, (long long)(8 * d_in * d_in),
-            (long long)(3 * d_in * head_dim * PARAMETERS_HEADS));
-    doc_correct(doc, doc_text(doc, "参数少，所以快。", "Fewer parameters, therefore faster."),
-                doc_text(doc, "参数说的是要学多少、要存多少。快慢看运算和等待：见 serial-steps 一课。",
-                         "Parameters say what has to be learnt and kept. Speed is a matter of operations and of waiting: "
-                         "see the lesson serial-steps."));
+            (long long)d_in, (long long)head_dim, lesson_count(lesson, 8 * d_in * d_in),
+            lesson_count(lesson, 3 * d_in * head_dim * PARAMETERS_HEADS));
+    doc_correct(
+        doc, doc_text(doc, "参数少，所以快。", "Fewer parameters, therefore faster."),
+        doc_text(doc, "参数说的是要学多少、要存多少。快慢看运算和等待：见%s。",
+                 "Parameters say what has to be learnt and kept. Speed is a matter of operations and of waiting: see %s.",
+                 lesson_refer(lesson, "serial-steps")));
 }

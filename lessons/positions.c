@@ -33,7 +33,6 @@ static void show_encoding(lesson *lesson, int64_t length, int64_t dim) {
                                            (long long)length, (long long)dim),
                                   "PE", DOC_ROLE_PLAIN, encoding, NULL, NULL);
     lesson_scale(map, -1, 1);
-    map->decimals = 1;
     map->row_axis = doc_text(doc, "位置", "position");
     map->col_axis = doc_text(doc, "维", "dimension");
     doc_summary(doc, "没有两行相同；相邻的行相像，离得远的不像。",
@@ -72,8 +71,9 @@ static double largest_difference(mat a, mat b) {
     return largest;
 }
 
-static void show_map(lesson *lesson, const char *id, const char *title, mat w, const char *const *words) {
-    doc_matrix *map = lesson_show(lesson, id, title, "A", DOC_ROLE_WEIGHTS, w, words, words);
+static void show_map(lesson *lesson, const char *id, const char *title, mat w, const char *const *labels,
+                     const char *const *words) {
+    doc_matrix *map = lesson_show(lesson, id, title, "A", DOC_ROLE_WEIGHTS, w, labels, words);
     lesson_scale(map, 0, 1);
     map->row_axis = doc_text(&lesson->doc, "谁在看", "who looks");
     map->col_axis = doc_text(&lesson->doc, "看谁", "at whom");
@@ -87,8 +87,12 @@ static void show_shuffled(lesson *lesson, lesson_words words, uint32_t seed) {
     const mat x = mat_randn(arena, &random, words.count, WIDTH, 1), pe = encode(lesson, words.count, WIDTH);
     const weights w = {mat_randn(arena, &random, WIDTH, WIDTH, 0.3), mat_randn(arena, &random, WIDTH, WIDTH, 0.3),
                        mat_randn(arena, &random, WIDTH, WIDTH, 0.3)};
-    const char **backwards = ARENA_NEW(arena, const char *, words.count);
-    for (int64_t i = 0; i < words.count; i++) backwards[i] = words.at[words.count - 1 - i];
+    const char **backwards = ARENA_NEW(arena, const char *, words.count),
+               **labels = ARENA_NEW(arena, const char *, words.count);
+    for (int64_t i = 0; i < words.count; i++) {
+        backwards[i] = words.at[words.count - 1 - i];
+        labels[i] = words.labels[words.count - 1 - i];
+    }
     const lesson_attention plain = attend(lesson, &w, x), plain_back = attend(lesson, &w, reversed(lesson, x));
     const lesson_attention placed = attend(lesson, &w, mat_sum(arena, x, pe)),
                            placed_back = attend(lesson, &w, mat_sum(arena, reversed(lesson, x), pe));
@@ -97,13 +101,16 @@ static void show_shuffled(lesson *lesson, lesson_words words, uint32_t seed) {
 
     doc_step(doc, "没有位置：把句子倒过来，每个词得到的输出一点没变。",
              "Without positions: turn the sentence round, and every word gets the very same output.");
-    show_map(lesson, "plain", doc_text(doc, "正着读", "Forwards"), plain.weights, words.at);
-    show_map(lesson, "plain-back", doc_text(doc, "倒着读", "Backwards"), plain_back.weights, backwards);
-    doc_summary(doc, "同一个词的输出最多相差 %.1e：热图只是行列跟着换了位置。",
-                "The outputs of a word differ by %.1e at most: the map only has its rows and columns moved along.", without);
+    show_map(lesson, "plain", doc_text(doc, "正着读", "Forwards"), plain.weights, words.labels, words.at);
+    show_map(lesson, "plain-back", doc_text(doc, "倒着读", "Backwards"), plain_back.weights, labels, backwards);
+    doc_summary(doc, "同一个词的输出最多相差 %s，只是舍入：热图只是行列跟着换了位置。",
+                "The outputs of a word differ by %s at most, which is rounding: the map only has its rows and columns moved "
+                "along.",
+                lesson_tiny(lesson, without));
     doc_step(doc, "把位置编码加到词向量上，再来一次。", "Add the encoding to the vectors of the words, and once more.");
-    show_map(lesson, "placed", doc_text(doc, "正着读，有位置", "Forwards, with positions"), placed.weights, words.at);
-    show_map(lesson, "placed-back", doc_text(doc, "倒着读，有位置", "Backwards, with positions"), placed_back.weights,
+    show_map(lesson, "placed", doc_text(doc, "正着读，有位置", "Forwards, with positions"), placed.weights, words.labels,
+             words.at);
+    show_map(lesson, "placed-back", doc_text(doc, "倒着读，有位置", "Backwards, with positions"), placed_back.weights, labels,
              backwards);
     doc_summary(doc, "现在同一个词的输出最多相差 %.2f：它知道自己站在哪儿了。",
                 "Now the outputs of a word differ by up to %.2f: it knows where it stands.", with);
@@ -112,16 +119,17 @@ static void show_shuffled(lesson *lesson, lesson_words words, uint32_t seed) {
 }
 
 void lesson_positions(lesson *lesson) {
-    static const char *const own[WORDS] = {"dog", "bites", "man"};
+    static const lesson_word own[WORDS] = {{"dog", "狗", NULL}, {"bites", "咬", NULL}, {"man", "人", NULL}};
     doc *doc = &lesson->doc;
     const lesson_words words = lesson_take_words(lesson, own, WORDS);
     const uint32_t seed = (uint32_t)lesson_integer(lesson->parameters.seed, SEED);
     const int64_t dim = lesson_integer(lesson->parameters.dim, WIDTH);
     int64_t lengths[CLI_MAX_INTEGERS];
     const size_t count = lesson_lengths(lesson, (const int64_t[]){LENGTH}, 1, lengths);
-    doc_say(doc, "注意力是一个集合里的互相打量：换了词序，没有哪个点积会变。狗咬人和人咬狗，它分不出来。",
-            "Attention looks around in a set: no dot product changes with the order of the words. Dog bites man and man "
-            "bites dog are the same to it.");
+    doc_say(doc, "注意力是一个集合里的互相打量：换了词序，没有哪个点积会变。“狗咬人”和“人咬狗”，它分不出来。",
+            "Attention looks around in a set: no dot product changes with the order of the words. “Dog bites man” and “man "
+            "bites dog” are the same to it.");
+    lesson_introduce_words(lesson, words, "狗咬人", "dog bites man");
     if (words.own)
         lesson_say_words(lesson, words, seed);
     else

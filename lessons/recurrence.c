@@ -16,10 +16,10 @@ static void explain_symbols(lesson *lesson) {
     const char *const cells[] = {
         "h (t-1)",
         doc_text(doc, "读这个词之前的记忆", "the memory before this word"),
-        "[0.8, 0]",
+        "[0.8; 0]",
         "x (t)",
         doc_text(doc, "这个词的向量", "the vector of this word"),
-        "[1, 0]",
+        "[1; 0]",
         "W_in",
         doc_text(doc, "词怎样写进记忆", "how a word is written into memory"),
         "[1 0; 0 1]",
@@ -34,18 +34,24 @@ static void explain_symbols(lesson *lesson) {
         "?",
     };
     doc_add_table(doc, "symbols", doc_text(doc, "逐个符号", "Symbol by symbol"), 6, 3, head, cells);
-    doc_summary(doc, "等号两边的 h 不是同一个：右边是旧的，左边是新的。",
-                "The h on the two sides are not the same: old on the right, new on the left.");
+    doc_summary(doc, "等号两边的 h 不是同一个：右边是旧的，左边是新的。h 和 x 是列向量；分号表示换一行。",
+                "The h on the two sides are not the same: old on the right, new on the left. h and x are columns; a ; begins "
+                "a new row.");
 }
 
 void lesson_rnn_step(lesson *lesson) {
     static const double old[] = {0.8, 0}, word[] = {1, 0}, identity[] = {1, 0, 0, 1}, half[] = {0.5, 0, 0, 0.5};
     doc *doc = &lesson->doc;
     arena *arena = &lesson->arena;
-    const mat h_0 = mat_of(arena, 1, 2, old), x = mat_of(arena, 1, 2, word);
+    const mat h_0 = mat_of(arena, 2, 1, old), x = mat_of(arena, 2, 1, word); /* columns, which W multiplies from the left */
     const mat w_in = mat_of(arena, 2, 2, identity), w_h = mat_of(arena, 2, 2, half);
-    const lesson_recurrence step = {.cell = CLATTN_CELL_RNN, .x = x, .w_in = w_in, .w_h = w_h, .h_0 = h_0, .batch = 1};
-    const mat h = lesson_recur(lesson, &step);
+    const lesson_recurrence step = {.cell = CLATTN_CELL_RNN,
+                                    .x = mat_transposed(arena, x),
+                                    .w_in = w_in,
+                                    .w_h = w_h,
+                                    .h_0 = mat_transposed(arena, h_0),
+                                    .batch = 1};
+    const mat h = mat_transposed(arena, lesson_recur(lesson, &step));
     doc_say(doc, "循环网络一次读一个词，只有一份记忆 h。每读一个词，h 就整个重写一遍。",
             "A recurrent network reads one word at a time and has a single memory, h. Every word rewrites all of it.");
     doc_formula(doc, "h(t) = tanh(W_h·h(t-1) + W_in·x(t))");
@@ -57,19 +63,21 @@ void lesson_rnn_step(lesson *lesson) {
                      "Below: tanh(1.4) is about %.3f, and no tanh ever passes 1.", h.at[0]));
 
     doc_step(doc, "旧记忆过 W_h：减半。", "The old memory through W_h: halved.");
+    lesson_show(lesson, "w_h", doc_text(doc, "带旧记忆的矩阵", "What carries it over"), "W_h", DOC_ROLE_PLAIN, w_h, NULL, NULL);
     lesson_show(lesson, "h0", doc_text(doc, "旧记忆 h(t-1)", "Old memory h(t-1)"), "h", DOC_ROLE_RECURRENCE, h_0, NULL, NULL);
-    lesson_show(lesson, "w_h", "W_h", "W_h", DOC_ROLE_PLAIN, w_h, NULL, NULL);
-    const mat carried = lesson_product(lesson, h_0, w_h);
-    lesson_derive(lesson_show(lesson, "carried", "W_h·h", "W_h·h", DOC_ROLE_RECURRENCE, carried, NULL, NULL), DOC_RULE_PRODUCT,
-                  "h0", "w_h", 1);
+    const mat carried = lesson_product(lesson, w_h, h_0);
+    lesson_derive(lesson_show(lesson, "carried", doc_text(doc, "带过来的", "Carried over"), "W_h·h", DOC_ROLE_RECURRENCE,
+                              carried, NULL, NULL),
+                  DOC_RULE_PRODUCT, "w_h", "h0", 1);
     doc_step(doc, "新词过 W_in：原样。", "The word through W_in: as it is.");
+    lesson_show(lesson, "w_in", doc_text(doc, "写新词的矩阵", "What writes it"), "W_in", DOC_ROLE_PLAIN, w_in, NULL, NULL);
     lesson_show(lesson, "x", doc_text(doc, "词 x(t)", "Word x(t)"), "x", DOC_ROLE_X, x, NULL, NULL);
-    lesson_show(lesson, "w_in", "W_in", "W_in", DOC_ROLE_PLAIN, w_in, NULL, NULL);
-    const mat written = lesson_product(lesson, x, w_in);
-    lesson_derive(lesson_show(lesson, "written", "W_in·x", "W_in·x", DOC_ROLE_X, written, NULL, NULL), DOC_RULE_PRODUCT, "x",
-                  "w_in", 1);
+    const mat written = lesson_product(lesson, w_in, x);
+    lesson_derive(
+        lesson_show(lesson, "written", doc_text(doc, "写进来的", "Written"), "W_in·x", DOC_ROLE_X, written, NULL, NULL),
+        DOC_RULE_PRODUCT, "w_in", "x", 1);
     doc_step(doc, "相加，再压扁。", "Add, then squeeze.");
-    lesson_derive(lesson_show(lesson, "sum", doc_text(doc, "相加", "The sum"), "+", DOC_ROLE_PLAIN,
+    lesson_derive(lesson_show(lesson, "sum", doc_text(doc, "相加", "The sum"), "z", DOC_ROLE_PLAIN,
                               mat_sum(arena, carried, written), NULL, NULL),
                   DOC_RULE_SUM, "carried", "written", 1);
     doc_matrix *shown =
@@ -79,9 +87,10 @@ void lesson_rnn_step(lesson *lesson) {
     doc_summary(doc, "旧记忆 0.8 还剩多少？它已经和新词混在一个数里，分不开了。",
                 "How much is left of the old 0.8? It is mixed with the word in one number, and nothing can take them apart.");
     figures_array(&lesson->figures, "rnn_by_hand/h", 2, mat_doubles(arena, h));
-    doc_correct(doc, doc_text(doc, "W_h 的 h 是时刻。", "The h in W_h is a time."),
-                doc_text(doc, "它说的是这个矩阵服务谁：h 是 hidden（隐藏状态），in 是 input（输入）。同一个 W_h 每一步都用。",
-                         "It says whom the matrix serves: h for hidden, in for input. The same W_h is used at every step."));
+    doc_correct(
+        doc, doc_text(doc, "W_h 的 h 是时刻。", "The h of W_h is a time."),
+        doc_text(doc, "它说的是这个矩阵服务谁：h 是 hidden（隐藏状态），in 是 input（输入）。同一个 W_h 每一步都用。",
+                 "It says whom the matrix serves: h for “hidden”, in for “input”. The same W_h is used at every step."));
 }
 
 /* ---- rnn-bottleneck ------------------------------------------------------------------------------------------------ */
@@ -105,6 +114,30 @@ static void plot_cosines(lesson *lesson, const pairs_setting *setting, const dou
     doc_summary(doc, "句长 %lld 时 %.3f，句长 %lld 时 %.3f：1 就是一模一样。",
                 "At length %lld it is %.3f, at length %lld it is %.3f: 1 is the same.", (long long)setting->lengths[0],
                 cosines[0], (long long)setting->lengths[last], cosines[last]);
+}
+
+/* B laid over A: the number of h in which they differ most after word 1. */
+static void lay_over(lesson *lesson, mat a, mat b) {
+    doc *doc = &lesson->doc;
+    double steps[TRACE_STEPS], of_a[TRACE_STEPS], of_b[TRACE_STEPS];
+    int64_t most = 0;
+    for (int64_t d = 1; d < a.cols; d++)
+        if (fabs(mat_at(a, 0, d) - mat_at(b, 0, d)) > fabs(mat_at(a, 0, most) - mat_at(b, 0, most))) most = d;
+    for (int t = 0; t < TRACE_STEPS; t++) {
+        steps[t] = t + 1;
+        of_a[t] = mat_at(a, t, most);
+        of_b[t] = mat_at(b, t, most);
+    }
+    doc_plot *plot =
+        doc_add_plot(doc, "laid-over",
+                     doc_text(doc, "把 B 叠在 A 上：h 的第 %lld 列", "B laid over A: column %lld of h", (long long)most));
+    plot->x = (doc_axis){.label = doc_text(doc, "读过的词", "words read")};
+    plot->y = (doc_axis){.label = doc_text(doc, "h 里的这个数", "this number of h"), .low = -1, .high = 1};
+    doc_add_series(doc, plot, doc_text(doc, "句子 A", "sentence A"), DOC_ROLE_RECURRENCE, TRACE_STEPS, steps, of_a);
+    doc_add_series(doc, plot, doc_text(doc, "句子 B", "sentence B"), DOC_ROLE_OUT, TRACE_STEPS, steps, of_b);
+    doc_summary(doc, "第 1 个词之后相差 %.2f，第 %d 个词之后相差 %.2f：两条线合成了一条。",
+                "%.2f apart after word 1, after word %d %.2f: two lines have become one.", fabs(of_a[0] - of_b[0]), TRACE_STEPS,
+                fabs(of_a[TRACE_STEPS - 1] - of_b[TRACE_STEPS - 1]));
 }
 
 /* One pair, word by word: where A stands, where B stands, and what is left of their difference. */
@@ -133,6 +166,7 @@ static void show_trace(lesson *lesson, const pairs_setting *setting, numpy_rando
     doc_grow_together(doc, second, DOC_BY_ROW);
     lesson_scale(first, -1, 1);
     lesson_scale(second, -1, 1);
+    lay_over(lesson, a, b);
     doc_plot *plot = doc_add_plot(doc, "trace", doc_text(doc, "第一个词的痕迹", "The trace of the first word"));
     plot->x = (doc_axis){.label = doc_text(doc, "读过的词", "words read")};
     plot->y = (doc_axis){.label = "|h_A - h_B|"};
@@ -152,8 +186,8 @@ static const char *when_alike(lesson *lesson, const pairs_setting *setting, cons
                 "At %lld words the cosine is 1.000: both sentences leave the same summary, whatever they began with.",
                 (long long)setting->lengths[i]);
     }
-    return doc_text(&lesson->doc, "在这些长度里还没有一个到 1.000；把 --lengths 加长再看。",
-                    "At none of these lengths is it 1.000 yet; ask for longer ones with --lengths.");
+    return doc_text(&lesson->doc, "在这些长度里还没有一个到 1.000：更长的句子才分不出来。",
+                    "At none of these lengths is it 1.000 yet: it takes longer sentences.");
 }
 
 void lesson_rnn_bottleneck(lesson *lesson) {
@@ -184,7 +218,8 @@ void lesson_rnn_bottleneck(lesson *lesson) {
     show_trace(lesson, &setting, &random, recurrence);
     doc_correct(
         doc, doc_text(doc, "把 h 加宽就好了。", "A wider h would solve it."),
-        doc_text(doc, "用 --dim 256 试试。加宽装得下更多，可每个词还是重写整个 h，句首的词没有一条不被重写的路。",
-                 "Try --dim 256. A wider h holds more, but every word still rewrites all of it, and the first word has no "
-                 "way past that."));
+        doc_text(doc, "加宽装得下更多，可每个词还是重写整个 h，句首的词没有一条不被重写的路。要看 256 个数的 h，运行%s。",
+                 "A wider h holds more, but every word still rewrites all of it, and the first word has no way past that. To "
+                 "see an h of 256 numbers, run %s.",
+                 lesson_quote(lesson, "clattn lesson rnn-bottleneck --dim 256")));
 }

@@ -104,11 +104,39 @@ void lesson_scaling(lesson *lesson) {
 
 /* ---- initialisation ------------------------------------------------------------------------------------------------ */
 
-enum { INIT_WORDS = 32, INIT_DIM = 64, INIT_SCALES = 7, INIT_DEPTH = 6, INIT_SHOWN = 3 };
+enum {
+    INIT_WORDS = 32,
+    INIT_DIM = 64,
+    INIT_SCALES = 7,
+    INIT_USUAL = 3 /* of them 1 / sqrt(dim) */,
+    INIT_DEPTH = 6,
+    INIT_SHOWN = 3
+};
 
 typedef struct layer_spread {
     double scores, entropy, gradient; /* standard deviation of scores, and of the weights */
+    double reaching;                  /* size of the gradient that reaches W_q */
 } layer_spread;
+
+/* A random gradient of the weights goes back through softmax and scores to W_q: dS = A ∘ (dA - Σ A ∘ dA) row by row, dQ =
+ * dS·K/√d, dW_q = Xᵀ·dQ. The root of the mean square of dW_q. */
+static double reaching_gradient(lesson *lesson, mat x, const lesson_attention *a) {
+    arena *arena = &lesson->arena;
+    const int64_t n = x.rows;
+    numpy_random random;
+    numpy_seed(&random, SEED);
+    mat d_scores = mat_randn(arena, &random, n, n, 1);
+    for (int64_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < n; j++) sum += mat_at(a->weights, i, j) * mat_at(d_scores, i, j);
+        for (int64_t j = 0; j < n; j++)
+            d_scores.at[i * n + j] = (float)(mat_at(a->weights, i, j) * (mat_at(d_scores, i, j) - sum));
+    }
+    const mat d_q = lesson_product(lesson, d_scores, a->k), d_w = lesson_product(lesson, mat_transposed(arena, x), d_q);
+    double squares = 0;
+    for (int64_t i = 0; i < d_w.rows * d_w.cols; i++) squares += (double)d_w.at[i] * d_w.at[i];
+    return sqrt(squares / (double)(d_w.rows * d_w.cols) / (double)a->k.cols);
+}
 
 /* One layer with weights of that standard deviation on x, which it replaces by x + its output. */
 static layer_spread pass_layer(lesson *lesson, numpy_random *random, mat *x, double sigma) {
@@ -119,8 +147,10 @@ static layer_spread pass_layer(lesson *lesson, numpy_random *random, mat *x, dou
               w_v = mat_randn(arena, random, dim, dim, sigma);
     lesson_project(lesson, *x, w_q, w_k, w_v, &a.q, &a.k, &a.v);
     lesson_attend(lesson, &a);
+    const layer_spread spread = {sqrt(spread_variance(a.scores)), spread_entropy(a.weights), spread_gradient(a.weights),
+                                 reaching_gradient(lesson, *x, &a)};
     *x = mat_sum(arena, *x, a.out);
-    return (layer_spread){sqrt(spread_variance(a.scores)), spread_entropy(a.weights), spread_gradient(a.weights)};
+    return spread;
 }
 
 typedef struct init_run {
@@ -144,7 +174,7 @@ static void measure_depths(lesson *lesson, uint32_t seed, int64_t dim, init_run 
 
 static void plot_depths(lesson *lesson, const init_run *run) {
     static const int shown[INIT_SHOWN] = {1, 3, 5};
-    static const doc_role roles[INIT_SHOWN] = {DOC_ROLE_V, DOC_ROLE_Q, DOC_ROLE_K};
+    static const doc_role roles[INIT_SHOWN] = {DOC_ROLE_SCORES, DOC_ROLE_WEIGHTS, DOC_ROLE_OUT};
     doc *doc = &lesson->doc;
     doc_step(doc, "一层一层往上：每层的输出加回输入，再进下一层。",
              "Layer by layer: what a layer gives is added to what it got, and goes on to the next.");
@@ -200,6 +230,43 @@ static void plot_first(lesson *lesson, const init_run *run) {
     figures_array(&lesson->figures, "initialisation/gradient", INIT_SCALES, gradient);
 }
 
+/* The gradient at W_q of a layer, where the usual scale, 1/√d, has 1; what is below a thousandth is nothing. */
+static double reaching(const init_run *run, int scale, int layer) {
+    const double part = run->at[scale][layer].reaching / run->at[INIT_USUAL][layer].reaching;
+    return part < 1e-3 ? 0 : part;
+}
+
+/* What both ends do to learning, in the first layer and in the last. */
+static void plot_reaching(lesson *lesson, const init_run *run) {
+    enum { LAYERS = 2 };
+    static const int layers[LAYERS] = {0, INIT_DEPTH - 1};
+    static const doc_role roles[LAYERS] = {DOC_ROLE_WEIGHTS, DOC_ROLE_OUT};
+    doc *doc = &lesson->doc;
+    doc_step(doc, "太小会怎样？让一个随机的梯度从权重往回走，量一量有多少到达 W_q。",
+             "And too small? Let a random gradient go back from the weights, and measure how much of it reaches W_q.");
+    doc_plot *plot = doc_add_plot(doc, "reaching", doc_text(doc, "到达 W_q 的梯度", "The gradient that reaches W_q"));
+    plot->x = (doc_axis){.label = doc_text(doc, "W 的标准差", "standard deviation of W"), .logarithmic = true};
+    plot->y = (doc_axis){.label = doc_text(doc, "大小，1/√d 时为 1", "size, 1 at 1/√d"), .logarithmic = true};
+    for (int l = 0; l < LAYERS; l++) {
+        double sizes[INIT_SCALES];
+        for (int s = 0; s < INIT_SCALES; s++) sizes[s] = reaching(run, s, layers[l]);
+        doc_add_series(doc, plot, doc_text(doc, "第 %d 层的 W_q", "W_q of layer %d", layers[l] + 1), roles[l], INIT_SCALES,
+                       run->sigmas, sizes);
+        figures_array(&lesson->figures, arena_format(&lesson->arena, "initialisation/reaching/%d", layers[l] + 1), INIT_SCALES,
+                      sizes);
+    }
+    const double large = reaching(run, INIT_SCALES - 1, INIT_DEPTH - 1);
+    doc_summary(doc,
+                "太小（%1$.3f）：第 1 层只有 %2$.3f，因为梯度要乘上 K，而 K = X·W_k 和 W "
+                "一样小；权重几乎平分，学得很慢。太大（%3$.3f）："
+                "第 %4$d 层是 %5$.3f，%6$s。",
+                "Too small (%1$.3f): %2$.3f in layer 1, for the gradient is multiplied by K, and K = X·W_k is as small as W; "
+                "weights are nearly equal, and learning is slow. Too large (%3$.3f): %5$.3f in layer %4$d, %6$s.",
+                run->sigmas[0], reaching(run, 0, 0), run->sigmas[INIT_SCALES - 1], INIT_DEPTH, large,
+                large < 0.5 ? doc_text(doc, "softmax 饱和，梯度死了", "where softmax is saturated and the gradient dies")
+                            : doc_text(doc, "在这几层里还没有死", "which has not died in so few layers"));
+}
+
 void lesson_initialisation(lesson *lesson) {
     doc *doc = &lesson->doc;
     const uint32_t seed = (uint32_t)lesson_integer(lesson->parameters.seed, SEED);
@@ -211,12 +278,17 @@ void lesson_initialisation(lesson *lesson) {
             "and gradients.",
             INIT_WORDS, (long long)dim);
     doc_formula(doc, "W ~ N(0, σ²)        S = (X·W_q)·(X·W_k)ᵀ / √d");
-    doc_ask(doc, doc_text(doc, "W 太大和太小，哪个更糟？", "Which is worse, W too large or too small?"),
-            doc_text(doc, "太小只是平分，梯度还在，能学出来。太大则饱和：梯度过不去，学不动。常用的是 1/√d = %.3f。",
-                     "Too small only shares equally, and gradients still flow. Too large saturates: no gradient, no "
-                     "learning. Usual is 1/√d = %.3f.",
-                     1 / sqrt((double)dim)));
+    doc_ask(
+        doc, doc_text(doc, "W 太大和太小，哪个更糟？", "Which is worse, W too large or too small?"),
+        doc_text(
+            doc,
+            "两头都不好。太小：权重平分，到达 W_q 的梯度只有常用大小时的 %.3f，学得慢。太大：softmax 饱和，一层比一层厉害，"
+            "梯度过不去，学不动。常用的是 1/√d = %.3f。",
+            "Both are bad. Too small: weights are equal, and %.3f of the usual gradient reaches W_q, so learning is slow. Too "
+            "large: softmax saturates, more with every layer, and no gradient passes. Usual is 1/√d = %.3f.",
+            reaching(&run, 0, 0), 1 / sqrt((double)dim)));
     plot_first(lesson, &run);
+    plot_reaching(lesson, &run);
     plot_depths(lesson, &run);
     doc_correct(doc, doc_text(doc, "全部初始化为 0 最稳。", "All zeros would be the safest start."),
                 doc_text(doc, "W_q 和 W_k 都是 0 时，各自的梯度都乘着另一个 0：永远停在原地。",

@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-static const char *const own_words[] = {"中国", "的", "熊猫", "很", "可爱"};
+static const lesson_word own_words[] = {
+    {"中国", NULL, "China"}, {"的", NULL, "’s"}, {"熊猫", NULL, "panda"}, {"很", NULL, "very"}, {"可爱", NULL, "cute"}};
 static const double own_vectors[] = {3, 6, 10, 1, 1, 1, 2, 5, 9, 1, 2, 1, 0, 8, 3};
 
 enum { OWN_WORDS = sizeof own_words / sizeof *own_words };
@@ -30,4 +31,20 @@ int64_t sentence_favourite(mat weights, int64_t row) {
     for (int64_t j = 1; j < weights.cols; j++)
         if (mat_at(weights, row, j) > mat_at(weights, row, best)) best = j;
     return best;
+}
+
+const char *sentence_favourites(lesson *lesson, lesson_words words, mat weights, int64_t row) {
+    const float most = mat_at(weights, row, sentence_favourite(weights, row));
+    const char *names = NULL;
+    for (int64_t j = 0; j < weights.cols; j++) {
+        if (rint(100 * mat_at(weights, row, j)) != rint(100 * most)) continue;
+        const char *name = lesson_quote(lesson, words.at[j]);
+        names = names == NULL ? name : doc_text(&lesson->doc, "%s和%s", "%s and %s", names, name);
+    }
+    return names;
+}
+
+void sentence_introduce(lesson *lesson, const sentence *s) {
+    lesson_introduce_words(lesson, s->words, "中国的熊猫很可爱", "China’s pandas are very cute");
+    lesson_say_words(lesson, s->words, s->seed);
 }

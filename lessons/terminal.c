@@ -3,6 +3,7 @@
 #include "terminal.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>
@@ -54,14 +55,32 @@ static void set_color(const terminal *terminal, int layer, rgb color) {
         fprintf(terminal->out, "\033[%d;5;%dm", layer, cube_index(color));
 }
 
+/* Relative luminance of sRGB, and the one on which black and white stand out alike, at 4.58 to 1 (WCAG 2.1). */
+static double luminance(rgb color) {
+    const double parts[] = {color.red / 255.0, color.green / 255.0, color.blue / 255.0}, weights[] = {0.2126, 0.7152, 0.0722};
+    double sum = 0;
+    for (int i = 0; i < 3; i++)
+        sum += weights[i] * (parts[i] <= 0.04045 ? parts[i] / 12.92 : pow((parts[i] + 0.055) / 1.055, 2.4));
+    return sum;
+}
+
+static const double EVEN_LUMINANCE = 0.179;
+
+/* What a terminal of 256 colours makes of it. */
+static rgb seen(const terminal *terminal, rgb color) {
+    static const int levels[] = {0, 95, 135, 175, 215, 255};
+    if (terminal->colors != TERMINAL_256) return color;
+    const int index = cube_index(color) - 16;
+    return (rgb){levels[index / 36], levels[index / 6 % 6], levels[index % 6]};
+}
+
 enum { FOREGROUND = 38, BACKGROUND = 48 };
 
 void terminal_heat(const terminal *terminal, double part) {
     static const rgb black = {0, 0, 0}, white = {255, 255, 255};
-    rgb color = viridis(part);
-    double luminance = 0.2126 * color.red + 0.7152 * color.green + 0.0722 * color.blue;
+    const rgb color = viridis(part);
     set_color(terminal, BACKGROUND, color);
-    set_color(terminal, FOREGROUND, luminance > 115 ? black : white);
+    set_color(terminal, FOREGROUND, luminance(seen(terminal, color)) > EVEN_LUMINANCE ? black : white);
 }
 
 /* Of Okabe and Ito's palette, lightened where it is too dark on black. */
@@ -264,7 +283,7 @@ bool terminal_print(terminal *terminal, const doc *doc) {
     fprintf(terminal->out, "# %s\n", doc->title);
     terminal_reset(terminal);
     print_text(terminal,
-               arena_format(doc->arena, terminal_say(terminal, "约 %d 分钟；在 %s 上计算", "about %d minutes; computed on %s"),
+               arena_format(doc->arena, terminal_say(terminal, "约 %d 分钟；计算设备：%s", "about %d minutes; computed on %s"),
                             doc->minutes, doc->device),
                0);
     for (const doc_block *block = doc->first; block != NULL; block = block->next) {

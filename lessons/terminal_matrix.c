@@ -120,7 +120,8 @@ static void print_row(const layout *layout, int64_t i) {
     for (int64_t j = 0; j < matrix->cols; j++) {
         format_value(matrix, i, j, text);
         double value = matrix->values[i * matrix->cols + j];
-        if (!is_masked(matrix, i, j) && !isnan(value)) terminal_heat(layout->terminal, scaled(matrix, value));
+        if (!matrix->is_ledger && !is_masked(matrix, i, j) && !isnan(value))
+            terminal_heat(layout->terminal, scaled(matrix, value));
         display_pad(out, text, layout->cell - 1, true);
         fputc(' ', out);
         terminal_reset(layout->terminal);
@@ -181,8 +182,9 @@ static void print_digits(const layout *layout) {
 
 /* The scale and what rows and columns are. */
 static void print_scale(const terminal *terminal, const doc_matrix *matrix) {
+    if (matrix->is_ledger) return;
     fprintf(terminal->out, "  %s %.*f ", terminal_say(terminal, "色标", "scale"), matrix->decimals, matrix->low);
-    if (terminal->colors != TERMINAL_PLAIN) {
+    if (terminal->colors != TERMINAL_PLAIN && matrix->low < matrix->high) {
         for (int i = 0; i < 16; i++) {
             terminal_heat(terminal, i / 15.0);
             fputc(' ', terminal->out);

@@ -9,7 +9,7 @@
 #include "display.h"
 #include "terminal.h"
 
-enum { PLOT_COLS = 64, PLOT_ROWS = 14, BAR_COLS = 40, TABLE_ROWS = 12 };
+enum { PLOT_COLS = 64, PLOT_ROWS = 14, BAR_COLS = 40, CATEGORY_COLS = 16, TABLE_ROWS = 12 };
 
 const char *terminal_mark(size_t series) {
     static const char *const marks[] = {"●", "▲", "■", "◆", "○", "△", "□", "◇"};
@@ -125,7 +125,8 @@ static void draw_series(canvas *canvas, const doc_series *series, size_t index, 
 
 /* The end of an axis in at most ten characters. */
 static void format_end(char *text, size_t size, double value) {
-    snprintf(text, size, fabs(value) < 1e9 && value == rint(value) ? "%.0f" : "%.4g", value);
+    snprintf(text, size, fabs(value) < 1e8 && value == rint(value) ? "%.0f" : "%.4g", value);
+    display_group(text, size);
 }
 
 static double unplaced(const scale *scale, double at) {
@@ -187,6 +188,7 @@ static void print_values(const terminal *terminal, const doc_plot *plot) {
                 snprintf(text, VALUE_SIZE, "%.*f", plot->decimals, plot->series[c - 1].y[i]);
             else
                 *text = '\0';
+            display_group(text, VALUE_SIZE);
             cells[rows * cols + c] = text;
         }
     }
@@ -206,7 +208,7 @@ static void draw_bars(const terminal *terminal, const doc_plot *plot) {
                 end = (int)lround((series->y[i] - low) / (high - low) * BAR_COLS);
             int from = zero < end ? zero : end, to = zero < end ? end : zero;
             fputs("  ", terminal->out);
-            display_pad(terminal->out, s == 0 ? plot->categories[i] : "", 14, false);
+            display_pad(terminal->out, s == 0 ? plot->categories[i] : "", CATEGORY_COLS, false);
             fprintf(terminal->out, " %s %*s", terminal_mark(s), from, "");
             terminal_role(terminal, series->role);
             for (int c = from; c < to; c++) fputs("█", terminal->out);

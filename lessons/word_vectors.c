@@ -12,7 +12,7 @@ static const char *const axes[] = {"x", "y", "z"};
 static doc_point *make_points(lesson *lesson, const sentence *s, mat to) {
     doc_point *points = ARENA_NEW(&lesson->arena, doc_point, s->words.count);
     for (int64_t i = 0; i < s->words.count; i++) {
-        points[i].label = s->words.at[i];
+        points[i].label = s->words.labels[i];
         for (int d = 0; d < SENTENCE_DIM; d++) {
             points[i].from[d] = mat_at(s->x, i, d);
             points[i].to[d] = mat_at(to, i, d);
@@ -39,34 +39,38 @@ static void show_words(lesson *lesson, const sentence *s) {
     doc *doc = &lesson->doc;
     doc_step(doc, "每个词是空间里的一个点：三个数，三根轴。", "Each word is a point in space: three numbers, three axes.");
     doc_matrix *x =
-        lesson_show(lesson, "x", doc_text(doc, "词向量 X", "Word vectors X"), "X", DOC_ROLE_X, s->x, s->words.at, axes);
+        lesson_show(lesson, "x", doc_text(doc, "词向量 X", "Word vectors X"), "X", DOC_ROLE_X, s->x, s->words.labels, axes);
     x->decimals = 0;
     show_space(lesson, "words", doc_text(doc, "空间里的词", "The words in space"), s, s->x, false);
     if (s->words.own || s->words.count < 3)
         doc_summary(doc, "%lld 个点。", "%lld points.", (long long)s->words.count);
     else
-        doc_summary(doc, "%s 和 %s 相距 %.2f，离得最近的实词；%s 离原点近。",
-                    "%s and %s, the nearest nouns, are %.2f apart; %s lies near the origin.", s->words.at[0], s->words.at[2],
-                    distance(s->x, 0, s->x, 2), s->words.at[1]);
+        doc_summary(doc, "实词（名词、动词、形容词）里，%s和%s离得最近：%.2f。虚词%s和%s都在原点附近。",
+                    "Of the content words (nouns, verbs, adjectives) %s and %s are the nearest: %.2f apart. The function "
+                    "words %s and %s lie near the origin.",
+                    lesson_quote(lesson, s->words.at[0]), lesson_quote(lesson, s->words.at[2]), distance(s->x, 0, s->x, 2),
+                    lesson_quote(lesson, s->words.at[1]), lesson_quote(lesson, s->words.at[3]));
 }
 
 static void show_weight(lesson *lesson, const char *id, const char *symbol, doc_role role, mat w) {
-    lesson_show(lesson, id, doc_text(&lesson->doc, "权重 %s（种子决定）", "Weights %s, drawn from the seed", symbol), symbol,
-                role, w, axes, NULL);
+    lesson_show(lesson, id, doc_text(&lesson->doc, "权重 %s", "Weights %s", symbol), symbol, role, w, axes, NULL);
 }
 
 static void show_product(lesson *lesson, const sentence *s, const char *id, const char *weight, const char *symbol,
                          doc_role role, const char *title, mat product) {
-    lesson_derive(lesson_show(lesson, id, title, symbol, role, product, s->words.at, NULL), DOC_RULE_PRODUCT, "x", weight, 1);
+    lesson_derive(lesson_show(lesson, id, title, symbol, role, product, s->words.labels, NULL), DOC_RULE_PRODUCT, "x", weight,
+                  1);
 }
 
 static void show_qkv(lesson *lesson, const sentence *s) {
     doc *doc = &lesson->doc;
     doc_step(doc, "一个词向量，三种身份：Q 去问，K 应答，V 带着要交出去的内容。",
              "One vector, three parts to play: Q asks, K answers, V carries what is handed over.");
+    doc_say(doc, "三个权重矩阵由种子 %u 随机抽出。", "The three matrices of weights are drawn with seed %u.", s->seed);
     show_weight(lesson, "w_q", "W_q", DOC_ROLE_Q, s->w_q);
     show_weight(lesson, "w_k", "W_k", DOC_ROLE_K, s->w_k);
     show_weight(lesson, "w_v", "W_v", DOC_ROLE_V, s->w_v);
+    doc_say(doc, "每个词的那一行 X，分别乘上它们。", "The row of X of each word, multiplied by each of them.");
     show_product(lesson, s, "q", "w_q", "Q", DOC_ROLE_Q, doc_text(doc, "查询 Q = X·W_q", "Queries Q = X·W_q"), s->q);
     show_product(lesson, s, "k", "w_k", "K", DOC_ROLE_K, doc_text(doc, "键 K = X·W_k", "Keys K = X·W_k"), s->k);
     show_product(lesson, s, "v", "w_v", "V", DOC_ROLE_V, doc_text(doc, "值 V = X·W_v", "Values V = X·W_v"), s->v);
@@ -82,52 +86,54 @@ static void show_attention(lesson *lesson, const sentence *s, const lesson_atten
     doc_step(doc, "打分：每个查询与每个键的点积，除以 √%d。", "Scores: each query times each key, divided by √%d.",
              SENTENCE_DIM_K);
     doc_matrix *scores = lesson_show(lesson, "scores", doc_text(doc, "打分 S = Q·Kᵀ / √d_k", "Scores S = Q·Kᵀ / √d_k"), "S",
-                                     DOC_ROLE_SCORES, attention->scores, s->words.at, s->words.at);
+                                     DOC_ROLE_SCORES, attention->scores, s->words.labels, s->words.at);
     lesson_derive(scores, DOC_RULE_PRODUCT_ROWS, "q", "k", 1 / sqrt(SENTENCE_DIM_K));
     name_axes(doc, scores);
     doc_step(doc, "softmax：每一行变成比例，加起来是 1。", "Softmax: each row becomes shares that add up to 1.");
     doc_matrix *weights =
         lesson_show(lesson, "weights", doc_text(doc, "权重 A = softmax(S)，热图", "Weights A = softmax(S), the heat map"), "A",
-                    DOC_ROLE_WEIGHTS, attention->weights, s->words.at, s->words.at);
+                    DOC_ROLE_WEIGHTS, attention->weights, s->words.labels, s->words.at);
     lesson_derive(weights, DOC_RULE_SOFTMAX, "scores", NULL, 1);
     name_axes(doc, weights);
     const int64_t best = sentence_favourite(attention->weights, 0);
-    doc_summary(doc, "%s 最看重 %s（%.2f）；平分是 1/%lld = %.2f。",
-                "%s looks most at %s (%.2f); an equal share is 1/%lld = %.2f.", s->words.at[0], s->words.at[best],
-                mat_at(attention->weights, 0, best), (long long)s->words.count, 1.0 / (double)s->words.count);
+    doc_summary(doc, "%s最看重%s（%.2f）；平分是 1/%lld = %.2f。",
+                "%s looks most at %s (%.2f); an equal share is 1/%lld = %.2f.", lesson_quote(lesson, s->words.at[0]),
+                sentence_favourites(lesson, s->words, attention->weights, 0), mat_at(attention->weights, 0, best),
+                (long long)s->words.count, 1.0 / (double)s->words.count);
     doc_step(doc, "按权重把所有的 V 混合起来，得到 Z；再加上原来的 X（残差），词就搬家了。",
              "Mix all V by those weights: Z. Then add the X it started from (the residual): the words have moved.");
     lesson_derive(lesson_show(lesson, "z", doc_text(doc, "输出 Z = A·V", "Output Z = A·V"), "Z", DOC_ROLE_OUT, attention->out,
-                              s->words.at, axes),
+                              s->words.labels, axes),
                   DOC_RULE_PRODUCT, "weights", "v", 1);
 }
 
 static void show_moved(lesson *lesson, const sentence *s, mat moved) {
     doc *doc = &lesson->doc;
     lesson_derive(lesson_show(lesson, "moved", doc_text(doc, "残差 Z + X", "Residual Z + X"), "Z+X", DOC_ROLE_OUT, moved,
-                              s->words.at, axes),
+                              s->words.labels, axes),
                   DOC_RULE_SUM, "z", "x", 1);
     show_space(lesson, "arrows", doc_text(doc, "搬家：从 X 到 Z + X", "The move: from X to Z + X"), s, moved, true);
-    doc_summary(doc, "箭头就是 Z：别的词交给它的内容。%s 挪了 %.2f。",
-                "An arrow is Z: what other words have handed over. %s moves by %.2f.", s->words.at[0],
-                distance(s->x, 0, moved, 0));
+    doc_summary(doc, "箭头就是 Z：所有的词交给它的内容，它自己的也在内。%s挪了 %.2f。",
+                "An arrow is Z: what all words have handed over, its own content included. %s moves by %.2f.",
+                lesson_quote(lesson, s->words.at[0]), distance(s->x, 0, moved, 0));
 }
 
 static void ask_for_favourite(lesson *lesson, const sentence *s, mat weights) {
     doc *doc = &lesson->doc;
     const double share = 1.0 / (double)s->words.count, largest = mat_at(weights, 0, sentence_favourite(weights, 0));
-    const char *favourite = s->words.at[sentence_favourite(weights, 0)];
+    const char *favourite = sentence_favourites(lesson, s->words, weights, 0);
     doc_ask(doc,
-            doc_text(doc, "三个权重矩阵都是随机的小数。“%s”会特别看重哪个词吗？",
-                     "All three weight matrices are small random numbers. Will %s have a favourite?", s->words.at[0]),
+            doc_text(doc, "三个权重矩阵都是随机的小数。%s会特别看重哪个词吗？",
+                     "All three weight matrices are small random numbers. Will %s have a favourite?",
+                     lesson_name_word(lesson, s->words, 0)),
             largest < 1.5 * share
                 ? doc_text(doc, "不会：最大的权重是 %.2f，平分是 %.2f。打分都接近 0，softmax 后几乎平均；偏爱是训练出来的。",
                            "No: its largest weight is %.2f, and an equal share %.2f. Scores are near 0, which softmax "
                            "makes nearly equal; favourites come from training.",
                            largest, share)
-                : doc_text(doc, "会：%s 得到 %.2f，平分是 %.2f。可这是抽签抽出来的，不是学出来的；换个 --seed 再看。",
-                           "Yes: %s gets %.2f, where an equal share is %.2f. But that was drawn, not learnt; look again "
-                           "with another --seed.",
+                : doc_text(doc, "会：%s得到 %.2f，平分是 %.2f。可这是抽签抽出来的，不是学出来的：换个种子就换了人。",
+                           "Yes: %s gets %.2f, where an equal share is %.2f. But that was drawn, not learnt: another seed has "
+                           "another favourite.",
                            favourite, largest, share));
 }
 
@@ -148,10 +154,10 @@ static void put_figures(lesson *lesson, const sentence *s, const lesson_attentio
 void lesson_word_vectors(lesson *lesson) {
     doc *doc = &lesson->doc;
     const sentence s = sentence_make(lesson);
-    doc_say(doc, "一句话里的每个词先是空间里的一个点。看它怎样环顾全句，然后带着别人的内容挪到新的位置。",
+    doc_say(doc, "一句话里的每个词先是空间里的一个点。看它怎样环顾全句，然后带着看到的内容挪到新的位置。",
             "Each word of a sentence is first a point in space. Watch it look at the whole sentence, and move to where "
             "what it saw takes it.");
-    lesson_say_words(lesson, s.words, s.seed);
+    sentence_introduce(lesson, &s);
     doc_formula(doc, "Z = softmax(Q·Kᵀ / √d_k)·V        Z + X");
     lesson_attention attention = {.q = s.q, .k = s.k, .v = s.v};
     lesson_attend(lesson, &attention);

@@ -263,6 +263,19 @@ START_TEST(noise_makes_it_unclear) {
 }
 END_TEST
 
+/* Where the quartiles lie further apart than half the median, no lead is large enough. */
+START_TEST(noise_without_hope_names_no_winner) {
+    const bench_point quiet = {1, 0.01, 1, 1, 1};
+    for (int side = 0; side < 2; side++) {
+        const bench_point noisy = {100, 0.97, 1, 1, 1}, loud = {100, 0.45, 1, 1, 1};
+        ck_assert_int_eq(bench_faster(side ? &noisy : &quiet, side ? &quiet : &noisy), BENCH_WINNER_UNCLEAR);
+        ck_assert_int_ne(bench_faster(side ? &loud : &quiet, side ? &quiet : &loud), BENCH_WINNER_UNCLEAR);
+    }
+    bench_contrast contrast = make_contrast(2, (double[]){1, 100}, (double[]){100, 1}, 0.97);
+    ck_assert_double_eq(bench_crossing(&contrast, 1, 1), 0);
+}
+END_TEST
+
 START_TEST(nothing_measured_is_said) {
     bench_contrast contrast = make_contrast(0, NULL, NULL, 0);
     char *text = verdict_of(&contrast);
@@ -608,6 +621,7 @@ static Suite *bench_suite(void) {
     tcase_add_test(judgement, the_recurrence_can_win_everywhere);
     tcase_add_test(judgement, lines_cross_where_the_figures_say);
     tcase_add_test(judgement, noise_makes_it_unclear);
+    tcase_add_test(judgement, noise_without_hope_names_no_winner);
     tcase_add_test(judgement, nothing_measured_is_said);
     tcase_add_test(judgement, amdahl);
     tcase_add_test(judgement, more_units_are_foretold_from_what_they_gave);

@@ -395,6 +395,7 @@ START_TEST(claims_hold) {
     run_native(&l, "mask", context, &defaults);
     ck_assert_double_eq_tol(number(&l, "mask/all_hidden_finite"), 0.2, 1e-6);
     ck_assert_double_eq(number(&l, "mask/all_hidden_infinite"), 0);
+    ck_assert(isnan(number(&l, "mask/all_hidden_by_formula")));
     lesson_free(&l);
     run_native(&l, "positions", context, &defaults);
     ck_assert_double_le(number(&l, "positions/difference_without"), 1e-5);
@@ -411,6 +412,7 @@ START_TEST(claims_hold) {
     run_native(&l, "serial-steps", context, &defaults);
     ck_assert_double_ge(number(&l, "serial_steps/recurrence_steps/16"), 16);
     ck_assert_double_eq(number(&l, "serial_steps/attention_steps/16"), 1);
+    ck_assert_double_ge(number(&l, "serial_steps/noise/16"), 0);
     lesson_free(&l);
     clattn_context_destroy(context);
 }
@@ -427,6 +429,149 @@ START_TEST(scaling_is_as_it_says) {
     run_native(&l, "initialisation", context, &defaults);
     const figure *gradient = figures_find(&l.figures, "initialisation/gradient");
     ck_assert_double_lt(gradient->numbers[gradient->size[0] - 1], 0.2 * gradient->numbers[0]);
+    /* Too small learns slowly in every layer; too large dies in the last. */
+    const figure *first = figures_find(&l.figures, "initialisation/reaching/1"),
+                 *last = figures_find(&l.figures, "initialisation/reaching/6");
+    ck_assert_double_lt(first->numbers[0], 0.2);
+    ck_assert_double_lt(last->numbers[0], 0.2);
+    ck_assert_double_lt(last->numbers[last->size[0] - 1], 0.01);
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* ---- how it is said ------------------------------------------------------------------------------------------------ */
+
+/* A lesson as a terminal shows it. */
+static char *printed(const char *name, clattn_context *context, doc_language language) {
+    lesson lesson;
+    char *text = NULL;
+    size_t size = 0;
+    run_lesson(&lesson, lesson_find(name), context, language, &defaults);
+    terminal terminal = {.out = open_memstream(&text, &size)};
+    ck_assert(terminal_print(&terminal, &lesson.doc));
+    fclose(terminal.out);
+    lesson_free(&lesson);
+    for (char *c = text; *c != '\0'; c++)
+        if (*c == '\n') *c = ' '; /* as if no line had been broken */
+    return text;
+}
+
+static void expect_said(const char *name, clattn_context *context, doc_language language, const char *words) {
+    char *text = printed(name, context, language);
+    ck_assert_msg(strstr(text, words) != NULL, "%s does not say %s: %s", name, words, text);
+    free(text);
+}
+
+/* Words that are not of the reader's language come with what they mean. */
+START_TEST(foreign_words_are_explained) {
+    static const struct {
+        const char *lesson;
+        doc_language language;
+        const char *word, *label;
+    } cases[] = {
+        {"word-vectors", DOC_EN, "“熊猫” (panda)", "熊猫 panda"},
+        {"heads", DOC_EN, "“可爱” (cute)", "可爱 cute"},
+        {"mask", DOC_EN, "“中国” (China)", "中国 China"},
+        {"alignment", DOC_EN, "“profond” (deep)", "profond deep"},
+        {"alignment", DOC_ZH, "“amusant”（有趣）", "amusant 有趣"},
+        {"alignment", DOC_ZH, "“deep”（深）", "deep 深"},
+        {"serial-steps", DOC_ZH, "“ball”（球）", "chased 追"},
+        {"positions", DOC_ZH, "“man”（人）", "bites 咬"},
+        {"qkv", DOC_ZH, "“is”（是）", "bright 明亮"},
+        {"projection", DOC_ZH, "“ball”（球）", "chased 追"},
+    };
+    clattn_context *context = native_context();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *text = printed(cases[i].lesson, context, cases[i].language);
+        ck_assert_msg(strstr(text, cases[i].word) != NULL, "%s: %s", cases[i].lesson, cases[i].word);
+        ck_assert_msg(strstr(text, cases[i].label) != NULL, "%s: %s", cases[i].lesson, cases[i].label);
+        free(text);
+    }
+    clattn_context_destroy(context);
+}
+END_TEST
+
+static bool is_jargon(const char *text) {
+    static const char *const names[] = {"w_q:", "head_", "native (", "nan", "x10^"};
+    for (size_t i = 0; text != NULL && i < COUNT(names); i++)
+        if (strstr(text, names[i]) != NULL) return true;
+    /* 1.2e-07 */
+    for (const char *e = text != NULL ? strchr(text, 'e') : NULL; e != NULL; e = strchr(e + 1, 'e'))
+        if (e > text && e[-1] >= '0' && e[-1] <= '9' && (e[1] == '+' || e[1] == '-')) return true;
+    /* an option that is not part of a command in quotation marks */
+    for (const char *dashes = text != NULL ? strstr(text, " --") : NULL; dashes != NULL; dashes = strstr(dashes + 1, " --")) {
+        const char *command = strstr(text, "“clattn ");
+        if (command == NULL || command > dashes) return true;
+    }
+    return false;
+}
+
+START_TEST(lessons_speak_to_a_class) {
+    clattn_context *context = native_context();
+    for (const lesson_entry *entry = lesson_table; entry->name != NULL; entry++) {
+        for (int language = DOC_ZH; language <= DOC_EN; language++) {
+            lesson lesson;
+            run_lesson(&lesson, entry, context, (doc_language)language, &defaults);
+            ck_assert_msg(!is_jargon(lesson.doc.device), "%s", lesson.doc.device);
+            for (const doc_block *block = lesson.doc.first; block != NULL; block = block->next)
+                ck_assert_msg(!is_jargon(block->text) && !is_jargon(block->answer) && !is_jargon(block->summary) &&
+                                  !is_jargon(block->title),
+                              "%s: %s: %s %s", entry->name, block->id, block->text != NULL ? block->text : block->summary,
+                              block->answer != NULL ? block->answer : "");
+            lesson_free(&lesson);
+        }
+    }
+    ck_assert(is_jargon("by 1.2e-07 at most") && is_jargon("try --dim 256") && !is_jargon("run “clattn lesson x --dim 2”"));
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* Steps are counted in one way throughout. */
+START_TEST(steps_are_told_apart) {
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "serial-steps", context, &defaults);
+    const int extra = (int)number(&l, "serial_steps/recurrence_steps/16") - 16;
+    char words[2][64];
+    snprintf(words[0], sizeof words[0], "16 + %d steps", extra);
+    snprintf(words[1], sizeof words[1], "6 + %d = %d in all", extra, 6 + extra);
+    for (int i = 0; i < 2; i++) expect_said("serial-steps", context, DOC_EN, words[i]);
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* W·h with h a column. */
+START_TEST(the_state_is_a_column) {
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "rnn-step", context, &defaults);
+    for (size_t i = 0; i < 5; i++) {
+        static const char *const ids[] = {"h0", "carried", "x", "written", "h"};
+        const doc_matrix *m = find_block(&l.doc, ids[i])->matrix;
+        ck_assert_msg(m->rows == 2 && m->cols == 1, "%s", ids[i]);
+    }
+    ck_assert_str_eq(find_block(&l.doc, "carried")->matrix->left, "w_h");
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+START_TEST(numbers_are_written_for_readers) {
+    static const struct {
+        int64_t count;
+        const char *text;
+    } counts[] = {{0, "0"}, {999, "999"}, {1000, "1,000"}, {1769472, "1,769,472"}, {-12345, "-12,345"}};
+    static const struct {
+        double value;
+        const char *text;
+    } tiny[] = {{0, "0"}, {1.2e-7, "1.2×10⁻⁷"}, {9.96e-8, "1.0×10⁻⁷"}, {3e-12, "3.0×10⁻¹²"}, {-2.5e3, "-2.5×10³"}};
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "matmul", context, &defaults);
+    for (size_t i = 0; i < COUNT(counts); i++) ck_assert_str_eq(lesson_count(&l, counts[i].count), counts[i].text);
+    for (size_t i = 0; i < COUNT(tiny); i++) ck_assert_str_eq(lesson_tiny(&l, tiny[i].value), tiny[i].text);
     lesson_free(&l);
     clattn_context_destroy(context);
 }
@@ -622,6 +767,13 @@ static Suite *lesson_suite(void) {
     tcase_add_test(documents, claims_hold);
     tcase_add_test(documents, scaling_is_as_it_says);
     suite_add_tcase(suite, documents);
+    TCase *words = tcase_create("words");
+    tcase_add_test(words, foreign_words_are_explained);
+    tcase_add_test(words, lessons_speak_to_a_class);
+    tcase_add_test(words, steps_are_told_apart);
+    tcase_add_test(words, the_state_is_a_column);
+    tcase_add_test(words, numbers_are_written_for_readers);
+    suite_add_tcase(suite, words);
     TCase *parameters = tcase_create("parameters");
     tcase_add_test(parameters, parameters_change_the_experiment);
     tcase_add_test(parameters, words_are_the_students);

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include <dirent.h>
+#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,18 +139,32 @@ static clattn__text file_text(const char *schema, const char *kernels, const cla
 }
 
 static const char two_choices[] = "{\"key\": \"k1\", \"row\": \"r1\", \"default\": \"d\", \"ratio\": 1.5, \"noise\": 0.25},"
-                                  "{\"key\": \"k2\", \"row\": \"r2\", \"shape\": \"for people\"}";
+                                  "{\"key\": \"k2\", \"row\": \"r2\", \"shape\": \"for people\"},"
+                                  "{\"key\": \"k3\", \"row\": \"d\", \"default\": \"d\"}";
 
 START_TEST(a_whole_file_counts_and_no_part_of_it) {
     clattn__text text = file_text(CLATTN__TUNING_SCHEMA, clattn__kernels_hash, &some_gpu, two_choices);
     clattn__tuning_files files = {0};
     ck_assert(clattn__tuning_file_take(&files, "f", false, text.data, &some_gpu));
-    ck_assert_uint_eq(files.count, 2);
+    ck_assert_uint_eq(files.count, 3);
     ck_assert_str_eq(files.lines[0].row, "r1");
     ck_assert_double_eq_tol(files.lines[0].ratio, 1.5, 1e-15);
     ck_assert_double_eq_tol(files.lines[0].noise, 0.25, 1e-15);
     ck_assert_int_eq(files.lines[1].level, CLATTN__TUNING_DEVICE);
     ck_assert_str_eq(files.lines[1].file, "f");
+    clattn__text origin = {0};
+    clattn__tuned_origin(&origin, &files.lines[0]);
+    ck_assert_str_eq(origin.data, "measured on this device, f");
+    clattn__text_free(&origin);
+    clattn__tuning_files_free(&files);
+    clattn__tuning_device sister = some_gpu;
+    strcpy(sister.name, "GPU 2");
+    strcpy(sister.driver, "9");
+    ck_assert(clattn__tuning_file_take(&files, "f", false, text.data, &sister));
+    clattn__tuned_origin(&origin, &files.lines[0]);
+    ck_assert_uint_eq(files.count, 2); /* that the other keeps its default is its own affair */
+    ck_assert_str_eq(origin.data, "measured on a device of its architecture with another driver, f");
+    clattn__text_free(&origin);
     clattn__tuning_files_free(&files);
     for (size_t length = text.length; length-- > 0;) { /* cut off anywhere */
         text.data[length] = 0;
@@ -158,6 +172,26 @@ START_TEST(a_whole_file_counts_and_no_part_of_it) {
         ck_assert_uint_eq(files.count, 0);
         ck_assert_msg(strncmp(files.problems.data, "tuning file f is left out: ", 27) == 0, "%s", files.problems.data);
         clattn__tuning_files_free(&files);
+    }
+    clattn__text_free(&text);
+}
+END_TEST
+
+/* Whatever a byte turns into, a text is taken as a whole or left out, and nothing is read past its end. */
+START_TEST(spoilt_files_do_no_harm) {
+    clattn__text text = file_text(CLATTN__TUNING_SCHEMA, clattn__kernels_hash, &some_gpu, two_choices);
+    rng r = rng_make(_i);
+    for (int n = 0; n < 5000; n++) {
+        char *spoilt = test_alloc(text.length + 1, 1); /* on the heap, where a sanitizer watches its end */
+        memcpy(spoilt, text.data, text.length + 1);
+        for (int64_t changes = 1 + rng_below(&r, 3); changes-- > 0;)
+            spoilt[rng_below(&r, (int64_t)text.length)] = "{}[],:\"\\u0e-5 x\n"[rng_below(&r, 17)];
+        clattn__tuning_files files = {0};
+        const bool taken = clattn__tuning_file_take(&files, "f", false, spoilt, &some_gpu);
+        ck_assert_int_eq(taken, files.problems.length == 0);
+        ck_assert(taken || files.count == 0);
+        clattn__tuning_files_free(&files);
+        free(spoilt);
     }
     clattn__text_free(&text);
 }
@@ -258,18 +292,13 @@ END_TEST
 
 static char directory[64]; /* $CLATTN_CONFIG_DIR */
 
-static void empty_directory(void) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/tune", directory);
-    DIR *list = opendir(path);
-    for (struct dirent *entry; list && (entry = readdir(list));) {
-        char file[1024];
-        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-        unlink(file);
-    }
-    if (list) closedir(list);
-    rmdir(path);
-    rmdir(directory);
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *at) {
+    (void)status, (void)kind, (void)at;
+    return remove(path);
+}
+
+static void remove_directory(void) {
+    ck_assert_int_eq(nftw(directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 static void make_directory(void) {
@@ -367,7 +396,7 @@ START_TEST(a_plan_follows_the_file_where_it_may) {
         ASSERT_SAYS(text, "left aside: asked for");
     }
     clattn_context_destroy(context);
-    empty_directory();
+    remove_directory();
 }
 END_TEST
 
@@ -391,7 +420,7 @@ START_TEST(the_environment_turns_it_off) {
     ck_assert_int_eq(clattn_context_create(&options, &context), CLATTN_ERROR_ARGUMENT);
     ck_assert_str_eq(text, "$CLATTN_TUNING is neither 0 nor 1");
     setenv("CLATTN_TUNING", "1", 1);
-    empty_directory();
+    remove_directory();
 }
 END_TEST
 
@@ -417,14 +446,35 @@ START_TEST(bad_files_are_warned_of_once_and_the_good_one_counts) {
         ck_assert_str_eq(warnings, "");
     }
     clattn_context_destroy(context);
-    empty_directory();
+    remove_directory();
+}
+END_TEST
+
+/* Of a GPU it is known which rows spill registers there: measured elsewhere, such a row is not taken over. */
+START_TEST(rows_for_other_devices_need_this_device) {
+    char row[64], text[4096];
+    make_directory();
+    for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
+        clattn_context *context = open_device("opencl:0:0:gpu");
+        if (!context) break;
+        context->device.gpu = CLATTN__NVIDIA;
+        if (elsewhere) context->device.info.name[0] = '?';
+        put_choice(context, "a.json", "project_8x8");
+        context->device.info.name[0] = 'x';
+        if (!elsewhere) put_choice(context, "a.json", "project_8x8");
+        plan_product(context, 1, NULL, row, text, sizeof text);
+        ck_assert_str_eq(row, elsewhere ? "project_64x64" : "project_8x8");
+        if (elsewhere) ASSERT_SAYS(text, "which cannot be: meant for other devices; measured on a device of its architecture");
+        clattn_context_destroy(context);
+    }
+    remove_directory();
 }
 END_TEST
 
 START_TEST(no_directory_is_no_fault) {
     char row[64], text[4096];
     make_directory();
-    empty_directory();
+    remove_directory();
     setenv("CLATTN_CONFIG_DIR", "/dev/null/nowhere", 1);
     clattn_context *context = open_device("native");
     plan_product(context, 1, NULL, row, text, sizeof text);
@@ -598,10 +648,81 @@ START_TEST(measured_stored_found) {
         clattn__text_free(&path);
     }
     tune_session_close(&session);
-    empty_directory();
+    remove_directory();
 }
 END_TEST
 #endif
+
+/* A program: a row in a variant. */
+typedef struct program {
+    const clattn__row *row;
+    clattn__variant variant;
+} program;
+
+static size_t add_program(program *programs, size_t count, const clattn__row *row, const clattn__variant *variant) {
+    for (size_t n = 0; n < count; n++)
+        if (programs[n].row == row && memcmp(&programs[n].variant, variant, sizeof *variant) == 0) return count;
+    programs[count] = (program){row, *variant};
+    return count + 1;
+}
+
+/* What a choice of rows may depend on. */
+static clattn__params params_of(const tune_shape *s) {
+    clattn__params params = {0};
+    if (s->role == CLATTN__ROLE_PROJECT) return params;
+    params.attention.dtype = (int32_t)bench_shape_dtype(&s->shape);
+    params.attention.head_dim = params.attention.value_dim = (int32_t)s->shape.head_dim;
+    params.attention.heads_q = params.attention.heads_kv = s->shape.heads_q;
+    params.attention.len_q = s->shape.len_q;
+    return params;
+}
+
+/* What the library chooses of itself, as clattn__choose_row does. */
+static const clattn__row *own_choice(clattn__role role, const clattn__device *device, const clattn__variant *variant,
+                                     const clattn__params *params) {
+    const clattn__row *spare = NULL;
+    for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++) {
+        if (row->role != role || clattn__row_obstacle(row, device, variant, params)) continue;
+        if (clattn__row_is_meant(row, device)) return row;
+        if (!spare) spare = row;
+    }
+    return spare;
+}
+
+static size_t quick_programs(clattn__devices gpu) {
+    static program programs[1024];
+    static const clattn__variant none;
+    tune_shape shapes[TUNE_MOST_SHAPES];
+    const clattn__device device = {
+        .gpu = gpu, .has_gpu_family = true, .has_mma = gpu == CLATTN__NVIDIA, .max_work_group = 1024, .local_bytes = 48 << 10};
+    size_t count = add_program(programs, 0, clattn__row_named("merge_8"), &none); /* of split attention */
+    const size_t shape_count = tune_shapes(0, true, TUNE_SCALE_GPU, shapes);
+    for (size_t n = 0; n < shape_count; n++) {
+        const clattn__role role = shapes[n].role;
+        const clattn__params params = params_of(&shapes[n]);
+        clattn__variant variant;
+        ck_assert(clattn__role_variant(role, &params, &variant));
+        const clattn__row *own = own_choice(role, &device, &variant, &params);
+        ck_assert_ptr_nonnull(own);
+        for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++)
+            if (row->role == role && tune_is_promising(row, own, &device) &&
+                !clattn__row_obstacle(row, &device, &variant, &params))
+                count = add_program(programs, count, row, &variant);
+    }
+    return count;
+}
+
+/* On no GPU does quick leave rows out for it: what it may build beside the rows is a handful. */
+START_TEST(quick_needs_no_more_programs) {
+    static const clattn__devices gpus[] = {CLATTN__NVIDIA, CLATTN__AMD, CLATTN__INTEL, 0};
+    for (size_t n = 0; n < COUNT(gpus); n++) {
+        const size_t count = quick_programs(gpus[n]);
+        printf("quick builds %zu programs on a GPU of kind %d\n", count, (int)gpus[n]);
+        ck_assert_uint_gt(count, 0);
+        ck_assert_uint_le(count + 12, TUNE_QUICK_BUILDS);
+    }
+}
+END_TEST
 
 START_TEST(quick_keeps_to_its_number_of_programs) {
     make_directory();
@@ -614,7 +735,7 @@ START_TEST(quick_keeps_to_its_number_of_programs) {
         ASSERT_SAYS(session.remarks.data, "left out");
     }
     tune_session_close(&session);
-    empty_directory();
+    remove_directory();
 }
 END_TEST
 
@@ -641,7 +762,7 @@ START_TEST(a_slow_default_is_replaced) {
         ck_assert_double_gt(result->choice.ratio, 1.03);
     }
     tune_session_close(&session);
-    empty_directory();
+    remove_directory();
 }
 END_TEST
 
@@ -658,7 +779,28 @@ START_TEST(a_wrong_row_is_left_out) {
     }
     tune_session_close(&session);
     unsetenv("CLATTN_SELF_CHECK");
-    empty_directory();
+    remove_directory();
+}
+END_TEST
+
+/* What was measured on another day, and computes wrong on this one, is dropped like any other row. */
+START_TEST(a_measured_row_that_fails_is_dropped) {
+    char row[64], text[4096];
+    make_directory();
+    setenv("CLATTN_CACHE_DIR", directory, 1); /* no verdict of before */
+    clattn_context *context = open_device("opencl:0:0:gpu");
+    if (context) {
+        put_choice(context, "a.json", "project_32x32");
+        patch_kernel(context, clattn__row_named("project_32x32"), "y += p.base[4];", "y += p.base[4]; return;");
+        plan_product(context, 1, NULL, row, text, sizeof text);
+        ck_assert_str_eq(row, "project_64x64");
+        ASSERT_SAYS(text, "dropped project_32x32");
+        ASSERT_SAYS(text, "not as tuned: project_32x32");
+        ASSERT_SAYS(text, "failed on this device");
+    }
+    clattn_context_destroy(context);
+    unsetenv("CLATTN_CACHE_DIR");
+    remove_directory();
 }
 END_TEST
 #endif
@@ -670,6 +812,7 @@ static Suite *tuning_suite(void) {
     tcase_add_test(tests, json_values);
     tcase_add_test(tests, keys_say_classes_and_never_the_batch);
     tcase_add_test(tests, a_whole_file_counts_and_no_part_of_it);
+    tcase_add_loop_test(tests, spoilt_files_do_no_harm, 0, 4);
     tcase_add_loop_test(tests, other_files_are_named_and_left_out, 0, COUNT(file_cases));
     tcase_add_loop_test(tests, foreign_texts_are_left_out, 0, 7);
     tcase_add_test(tests, the_nearest_device_counts);
@@ -677,6 +820,7 @@ static Suite *tuning_suite(void) {
     tcase_add_loop_test(tests, a_plan_follows_the_file_where_it_may, 0, COUNT(plan_cases));
     tcase_add_test(tests, the_environment_turns_it_off);
     tcase_add_test(tests, bad_files_are_warned_of_once_and_the_good_one_counts);
+    tcase_add_test(tests, rows_for_other_devices_need_this_device);
     tcase_add_test(tests, no_directory_is_no_fault);
     tcase_add_loop_test(tests, gain_or_keep, 0, COUNT(choose_cases));
     tcase_add_test(tests, what_is_far_behind_is_not_sampled);
@@ -684,10 +828,12 @@ static Suite *tuning_suite(void) {
 #ifdef CLATTN_HAVE_CJSON
     tcase_add_test(tests, measured_stored_found);
 #endif
+    tcase_add_test(tests, quick_needs_no_more_programs);
     tcase_add_test(tests, quick_keeps_to_its_number_of_programs);
 #ifdef CLATTN_TESTS_OPENCL
     tcase_add_test(tests, a_slow_default_is_replaced);
     tcase_add_test(tests, a_wrong_row_is_left_out);
+    tcase_add_test(tests, a_measured_row_that_fails_is_dropped);
 #endif
     suite_add_tcase(suite, tests);
     return suite;

@@ -79,9 +79,7 @@ static int run_once(const lab_step *step, const lab_options *options) {
     if (!lab_source_read(&run.source, options->kernel, why, sizeof why)) return cli_fail(command.name, CLI_USAGE, "%s", why);
     lab_run_all(&run);
     const bool undecided = run.result.verdict == LAB_UNDECIDED;
-    int exit_code = run.result.verdict == LAB_CORRECT && (!run.result.timing.is_measured || run.result.timing.is_believed)
-                        ? CLI_SUCCESS
-                        : CLI_FAILURE;
+    int exit_code = lab_passed(&run.result) ? CLI_SUCCESS : CLI_FAILURE;
     if (undecided) cli_fail(command.name, CLI_FAILURE, "%s", run.result.detail);
     if (!quiet && !undecided) lab_report_print(&run);
     if (options->json != NULL) {

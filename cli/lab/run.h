@@ -109,4 +109,14 @@ bool lab_simulate(lab_run *);
 /* Time it beside the library's. */
 bool lab_time(lab_run *);
 
+/* What a device can do at most in a second; 0: unknown. */
+typedef struct lab_limits {
+    double gflops, gbytes, cached_gbytes;
+} lab_limits;
+
+/* From both sides' medians: parts of the peak, the floor, and whether a time can be believed. */
+void lab_judge_timing(lab_timing *, const lab_step *, const lab_shape *, const lab_limits *);
+/* Correct, and in a time that can be believed. */
+bool lab_passed(const lab_result *);
+
 #endif

@@ -29,7 +29,7 @@ typedef struct rival {
     lab_client client;
     lab_request request;
     bool is_there;
-    double gflops, gbytes, cached_gbytes; /* a second, at most */
+    lab_limits limits;
 } rival;
 
 static bool ask_rival(rival *ours, lab_op op, lab_reply *reply) {
@@ -47,9 +47,7 @@ static void open_rival(lab_run *run, rival *ours) {
         return;
     }
     ours->is_there = ask_rival(ours, LAB_OP_OPEN, &reply) && ask_rival(ours, LAB_OP_LIMITS, &reply);
-    ours->gflops = reply.values[0];
-    ours->gbytes = reply.values[1];
-    ours->cached_gbytes = reply.values[2];
+    ours->limits = (lab_limits){reply.values[0], reply.values[1], reply.values[2]};
     ours->is_there = ours->is_there && ask_rival(ours, LAB_OP_OURS, &reply);
     if (!ours->is_there)
         lab_warn(run, "the library's kernel is not timed: %s\n", reply.text[0] != 0 ? reply.text : "no answer");
@@ -114,20 +112,23 @@ static double least_ms(const lab_step *step, const lab_shape *shape, double gflo
     return fmax(lab_flops(step, shape) / gflops, lab_bytes(step, shape) / gbytes) * 1e-6;
 }
 
-static void sum_up(lab_run *run, turns *all, const rival *ours) {
-    lab_timing *timing = &run->result.timing;
-    const lab_shape *shape = &run->step->timed;
-    const size_t count = (size_t)all->count - 1;
-    timing->launches = (int)count;
-    timing->yours_ms = bench_stats_of(all->yours + 1, count).median;
-    timing->ours_ms = ours->is_there ? bench_stats_of(all->ours + 1, count).median : NAN;
-    const double peak_ms = least_ms(run->step, shape, ours->gflops, ours->gbytes);
-    timing->floor_ms = least_ms(run->step, shape, ours->gflops, ours->cached_gbytes);
+void lab_judge_timing(lab_timing *timing, const lab_step *step, const lab_shape *shape, const lab_limits *limits) {
+    const double peak_ms = least_ms(step, shape, limits->gflops, limits->gbytes);
+    timing->floor_ms = least_ms(step, shape, limits->gflops, limits->cached_gbytes);
     timing->yours_percent = 100 * peak_ms / timing->yours_ms;
     timing->ours_percent = 100 * peak_ms / timing->ours_ms;
     timing->is_measured = true;
     timing->is_believed = !(timing->yours_ms < DOUBT * timing->floor_ms);
-    lab_shape_text(run->step, shape, timing->shape, sizeof timing->shape);
+    lab_shape_text(step, shape, timing->shape, sizeof timing->shape);
+}
+
+static void sum_up(lab_run *run, turns *all, const rival *ours) {
+    lab_timing *timing = &run->result.timing;
+    const size_t count = (size_t)all->count - 1;
+    timing->launches = (int)count;
+    timing->yours_ms = bench_stats_of(all->yours + 1, count).median;
+    timing->ours_ms = ours->is_there ? bench_stats_of(all->ours + 1, count).median : NAN;
+    lab_judge_timing(timing, run->step, &run->step->timed, &ours->limits);
 }
 
 bool lab_time(lab_run *run) {

@@ -74,6 +74,9 @@ race_language race_find_language(cli_integer asked);
 void race_outcome(const race_pair *, race_language, clattn__text *);
 /* Why: how much more there is to do, and how fast it is done. */
 void race_why(const race_pair *, race_language, clattn__text *);
+/* Of what the recurrence's steps consist: one a word, and what comes before the first; "" where that is nothing or unknown. */
+enum { RACE_PARTS = 96 };
+void race_chain_parts(const race_pair *, race_language, char text[static RACE_PARTS]);
 /* Where a contrast turns, or that it does not: the rest of a sentence. */
 void race_turn(const race_results *, race_contrast, race_language, clattn__text *);
 void race_print_units(const race_results *, race_language);

@@ -65,14 +65,19 @@ void race_print_units(const race_results *results, race_language language) {
     }
 }
 
+/* As in the benchmark's verdict: with more noise than this in a speed-up, nothing is concluded from it. */
+static const double TOO_NOISY = 0.2;
+
 void race_why(const race_pair *pair, race_language language, clattn__text *text) {
     static const char *const formats[] = {
         "%" PRId64 " 个词：注意力的算术是循环的 %.3g 倍，速率是它的 %.3g 倍，所以时间是它的 %.3g 倍",
         "at %" PRId64 " words attention does %.3gx the recurrence's arithmetic at %.3gx its rate: "
         "%.3gx the time"};
+    static const char *const noisy[] = {"（噪声 %.0f %%，靠不住）", " (noise %.0f %%: not to be relied on)"};
     const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
     const double work = a->flops / r->flops, time = a->ms / r->ms;
     clattn__text_add(text, formats[language], pair->length, work, work / time, time);
+    if (noise_of(pair) > TOO_NOISY) clattn__text_add(text, noisy[language], 100 * noise_of(pair));
 }
 
 static void print_why(const race_pair *pair, race_language language) {
@@ -100,26 +105,30 @@ void race_print_lengths(const race_results *results, race_language language) {
     }
 }
 
-/* As in the benchmark's verdict: with more noise than this in a speed-up, nothing is concluded from it. */
-static const double TOO_NOISY = 0.2;
-
 /* ---- three sentences ----------------------------------------------------------------------------------------------- */
+
+void race_chain_parts(const race_pair *pair, race_language language, char text[static RACE_PARTS]) {
+    static const char *const formats[] = {"（每个词一步，外加 %lld 步准备）", " (one a word, and %lld to prepare)"};
+    const int64_t extra = pair->recurrence.point.chain - pair->length;
+    *text = 0; /* a device that counts an operator as one step does not tell */
+    if (extra > 0) snprintf(text, RACE_PARTS, formats[language], (long long)extra);
+}
 
 static void add_chain(const race_results *results, race_language language, clattn__text *text) {
     static const char *const formats[] = {
-        "循环要走 %lld 步，一步等一步：%lld 个词用了 %.3g 毫秒，每步 %s 微秒；注意力只等 %lld 步，用了 %.3g 毫秒。",
-        "The recurrence takes %lld steps, each of which waits for the last: %lld words took %.3g ms, %s us a step; attention "
-        "waits for "
-        "%lld, and took %.3g ms."};
+        "循环要走 %lld 步%s，一步等一步：%lld 个词用了 %.3g 毫秒，每步 %s 微秒；注意力只等 %lld 步，用了 %.3g 毫秒。",
+        "The recurrence takes %lld steps%s, each of which waits for the last: %lld words took %.3g ms, %s us a step; attention "
+        "waits for %lld, and took %.3g ms."};
     static const char *const noisy[] = {"（噪声 %.0f %%：机器上还有别的工作。）",
                                         " (Noise %.0f %%: the machine had other work.)"};
     const race_pair *pair = &results->units[results->unit_count - 1];
     const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
-    char step_us[24];
+    char step_us[24], parts[RACE_PARTS];
     const double us = 1e3 * r->ms / (double)(r->chain > 0 ? r->chain : 1);
     snprintf(step_us, sizeof step_us, us >= 100 ? "%.0f" : "%.3g", us); /* never an exponent */
-    clattn__text_add(text, formats[language], (long long)r->chain, (long long)pair->length, r->ms, step_us, (long long)a->chain,
-                     a->ms);
+    race_chain_parts(pair, language, parts);
+    clattn__text_add(text, formats[language], (long long)r->chain, parts, (long long)pair->length, r->ms, step_us,
+                     (long long)a->chain, a->ms);
     if (noise_of(pair) > TOO_NOISY) clattn__text_add(text, noisy[language], 100 * noise_of(pair));
 }
 
@@ -166,16 +175,30 @@ static long long rounded(double length) {
     return (long long)(round(length / unit) * unit);
 }
 
+/* The longest pair that one side clearly wins; NULL: none. */
+static const race_pair *last_clear(const race_results *results, race_contrast which) {
+    for (size_t i = results->length_count; i-- > 0;) {
+        const race_pair *pair = &results->lengths[which][i];
+        if (bench_faster(&pair->attention.point, &pair->recurrence.point) != BENCH_WINNER_UNCLEAR) return pair;
+    }
+    return NULL;
+}
+
 void race_turn(const race_results *results, race_contrast which, race_language language, clattn__text *text) {
     static const char *const crossed[] = {"在 %lld 个词附近反转", "turns near %lld words"};
-    static const char *const not_crossed[] = {"直到 %lld 个词都是%s", "does not turn up to %lld words (%s)"};
+    static const char *const not_crossed[] = {"直到 %lld 个词都没有反转（%s）", "does not turn up to %lld words (%s)"};
+    static const char *const unclear[] = {"直到 %lld 个词都分不出来：差别小于噪声",
+                                          "cannot be told from the noise up to %lld words"};
     const bench_contrast contrast = race_contrast_of(results, which, language);
     const double crossing = bench_crossing(&contrast, 1, 1);
-    const race_pair *last = &results->lengths[which][results->length_count - 1];
+    const long long longest = results->lengths[which][results->length_count - 1].length;
+    const race_pair *clear = last_clear(results, which);
     if (crossing > 0)
         clattn__text_add(text, crossed[language], rounded(crossing));
+    else if (clear != NULL)
+        clattn__text_add(text, not_crossed[language], longest, winner_text(clear, language));
     else
-        clattn__text_add(text, not_crossed[language], (long long)last->length, winner_text(last, language));
+        clattn__text_add(text, unclear[language], longest);
 }
 
 static void add_lengths(const race_results *results, race_language language, clattn__text *text) {

@@ -6,10 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/clock.h"
 #include "bench/pin.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "tune.h"
+
+/* In a hurry no kind of problem is begun after so many seconds. */
+static const double QUICK_BEGINS_S = 35;
 
 typedef struct tune_options {
     const char *device, *json;
@@ -20,8 +24,8 @@ typedef struct tune_options {
 static const cli_option options_table[] = {
     {"device", "DEVICE", "auto, gpu, cpu, native, opencl or opencl:P:D", CLI_TEXT, offsetof(tune_options, device)},
     {"op", tune_ops, "measure one operation (all)", CLI_CHOICE, offsetof(tune_options, op)},
-    {"quick", NULL, "the most common kinds of problems, smaller; at most 60 programs are built", CLI_FLAG,
-     offsetof(tune_options, quick)},
+    {"quick", NULL, "the most common kinds of problems, smaller, about a minute of them; at most 60 programs are built",
+     CLI_FLAG, offsetof(tune_options, quick)},
     {"json", "FILE|-", "what was measured, as JSON too", CLI_TEXT, offsetof(tune_options, json)},
     {"show", NULL, "measure nothing: what counts on this device, and where it comes from", CLI_FLAG,
      offsetof(tune_options, show)},
@@ -62,6 +66,13 @@ static void print_line(const char *key, const char *row, const char *other, doub
         printf("%-70s  %-20s  %.2f times as fast as %s, noise %.1f %%\n", key, row, ratio, other, 1e2 * noise);
 }
 
+static void print_origin(const clattn__tuned *line, bool again) {
+    clattn__text text = {0};
+    clattn__tuned_origin(&text, line);
+    printf("%s%s\n", again ? "\n" : "", text.data ? text.data : "");
+    clattn__text_free(&text);
+}
+
 static int show(clattn_context *context) {
     size_t count;
     const char *problems;
@@ -71,7 +82,7 @@ static int show(clattn_context *context) {
     if (count == 0 && clattn__is_on(CLATTN__TUNING)) printf("nothing was measured for %s\n", context->device.info.id);
     for (size_t n = 0; n < count; n++) {
         const bool starts = n == 0 || lines[n].file != lines[n - 1].file;
-        if (starts) printf("%smeasured on %s, %s\n", n ? "\n" : "", clattn__tuning_level_name(lines[n].level), lines[n].file);
+        if (starts) print_origin(&lines[n], n > 0);
         print_line(lines[n].key, lines[n].row, lines[n].other, lines[n].ratio, lines[n].noise);
     }
     return CLI_SUCCESS;
@@ -125,53 +136,60 @@ static void print_results(const tune_session *session, const char *path) {
     if (session->remarks.data) printf("\nRemarks\n%s", session->remarks.data);
 }
 
-static bool measure_all(tune_session *session, int op, bench_error *error) {
-    tune_shape shapes[TUNE_MOST_SHAPES];
-    const size_t count = tune_shapes(op, session->quick, session->scale, shapes);
-    for (size_t n = 0; n < count; n++)
-        if (!tune_measure(session, &shapes[n], error)) return false;
-    return true;
-}
-
 static bool has_choices(const tune_session *session) {
     for (size_t n = 0; n < session->count; n++)
         if (session->results[n].count > 1) return true;
     return false;
 }
 
-static int finish(const tune_session *session, const tune_options *options) {
-    clattn__text path = {0};
+/* What was found is kept at once: whoever interrupts loses one kind of problem. */
+static bool measure_all(tune_session *session, int op, const char *path, bench_error *error) {
+    tune_shape shapes[TUNE_MOST_SHAPES];
+    const size_t count = tune_shapes(op, session->quick, session->scale, shapes);
+    const double start = bench_now_ms();
+    for (size_t n = 0; n < count; n++) {
+        if (session->quick && bench_now_ms() - start > 1e3 * QUICK_BEGINS_S) {
+            tune_remark(session, "left out, the last %zu kinds of problems of %zu: %.0f s are over", count - n, count,
+                        QUICK_BEGINS_S);
+            return true;
+        }
+        if (!tune_measure(session, &shapes[n], error)) return false;
+        if (has_choices(session) && !tune_store(session, path, NULL, error)) return false;
+    }
+    return true;
+}
+
+static int finish(const tune_session *session, const char *path, const tune_options *options) {
     bench_error error;
     int code = CLI_SUCCESS;
     if (session->count == 0)
         return cli_fail(command.name, CLI_FAILURE, "nothing could be measured:\n%s",
                         session->remarks.data ? session->remarks.data : "");
-    if (has_choices(session)) code = find_path(&session->device.context->device, &path);
-    if (code == CLI_SUCCESS && !tune_store(session, path.data, options->json, &error))
-        code = cli_fail(command.name, CLI_FAILURE, "%s", error.text);
+    if (!has_choices(session)) path = NULL;
+    if (!tune_store(session, path, options->json, &error)) code = cli_fail(command.name, CLI_FAILURE, "%s", error.text);
     if (code == CLI_SUCCESS && !(options->json && strcmp(options->json, "-") == 0))
-        print_results(session, path.data);
+        print_results(session, path);
     else if (session->remarks.data)
         fputs(session->remarks.data, stderr);
-    clattn__text_free(&path);
     return code == CLI_SUCCESS && session->wrong ? CLI_FAILURE : code;
 }
 
 static int measure(const tune_options *options) {
     static tune_session session; /* its results are too many for a stack */
+    clattn__text path = {0};
     bench_error error;
-    int code;
+    int code = CLI_SUCCESS;
     if (!tune_session_open(&session, options->device, options->quick, &error))
         code = cli_fail(command.name, CLI_USAGE, "%s", error.text);
     else if (session.device.info.kind == CLATTN_DEVICE_REFERENCE)
         code = cli_fail(command.name, CLI_USAGE, "the reference has no kernels to choose from");
-    else if (!measure_all(&session, (int)options->op.value, &error)) {
-        tune_progress(&session, "%s", "");
+    else
+        code = find_path(&session.device.context->device, &path);
+    if (code == CLI_SUCCESS && !measure_all(&session, (int)options->op.value, path.data, &error))
         code = cli_fail(command.name, CLI_FAILURE, "%s", error.text);
-    } else {
-        tune_progress(&session, "%s", "");
-        code = finish(&session, options);
-    }
+    tune_progress(&session, "%s", "");
+    if (code == CLI_SUCCESS) code = finish(&session, path.data, options);
+    clattn__text_free(&path);
     tune_session_close(&session);
     return code;
 }

@@ -43,9 +43,7 @@ void tune_progress(const tune_session *session, const char *format, ...) {
     va_end(list);
 }
 
-/* A line, kept once. */
-static void remark(tune_session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void remark(tune_session *session, const char *format, ...) {
+void tune_remark(tune_session *session, const char *format, ...) {
     clattn__text line = {0};
     va_list list;
     va_start(list, format);
@@ -56,6 +54,15 @@ static void remark(tune_session *session, const char *format, ...) {
     if (line.data && !(session->remarks.data && strstr(session->remarks.data, line.data)))
         clattn__text_add(&session->remarks, "%s\n", line.data);
     clattn__text_free(&line);
+}
+
+/* Whether another plan is within the limit; else a remark. */
+static bool may_build(tune_session *session, const char *what) {
+    const unsigned long builds = session->device.context->builds;
+    if (!session->most_builds || builds + BUILDS_OF_A_PLAN <= session->most_builds) return true;
+    tune_remark(session, "left out, %s: %lu programs are built, and quick builds at most %lu", what, builds,
+                session->most_builds);
+    return false;
 }
 
 /* ---- which rows ------------------------------------------------------------------------------------------------------ */
@@ -85,14 +92,18 @@ static bool ask(tune_session *session, const tune_shape *shape, const bench_prob
     return q->row || bench_fail(error, "no step of a plan %ss", clattn__roles[shape->role].entry);
 }
 
-/* The library's own choice, then all others that may serve; in a hurry only those that are meant for the device. */
+bool tune_is_promising(const clattn__row *row, const clattn__row *own, const clattn__device *device) {
+    return clattn__row_is_meant(row, device) || !clattn__row_is_meant(own, device);
+}
+
+/* The library's own choice, then all others that may serve. */
 static size_t list_rows(const tune_session *session, const question *q, const clattn__row *rows[TUNE_MOST_ROWS]) {
     const clattn__device *device = &session->device.context->device;
     size_t count = 0;
     rows[count++] = q->row;
     for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count && count < TUNE_MOST_ROWS; row++) {
         if (row->role != q->row->role || row == q->row) continue;
-        if (session->quick && !clattn__row_is_meant(row, device)) continue;
+        if (session->quick && !tune_is_promising(row, q->row, device)) continue;
         if (!clattn__row_refusal(session->device.context, row, &q->params)) rows[count++] = row;
     }
     return count;
@@ -111,22 +122,17 @@ static bool runs_row(const bench_candidate *candidate, const clattn__row *row) {
 static bool make_candidate(tune_session *session, const tune_shape *shape, bench_problem *problem, const clattn__row *row,
                            bench_candidate *candidate) {
     bench_error error;
-    const clattn_context *context = session->device.context;
-    if (session->most_builds && context->builds + BUILDS_OF_A_PLAN > session->most_builds) {
-        remark(session, "left out, %s: %lu programs are built, and quick builds at most %lu", row->name, context->builds,
-               session->most_builds);
-        return false;
-    }
+    if (!may_build(session, row->name)) return false;
     if (!clattn__tuning_try(session->device.context, row)) return false;
     if (!bench_candidate_plan(candidate, &session->device, problem, shape->variant, &error)) {
-        remark(session, "left out, %s: %s", row->name, error.text);
+        tune_remark(session, "left out, %s: %s", row->name, error.text);
         return false;
     }
     bool right = runs_row(candidate, row);
     if (!right) {
-        remark(session, "left out, %s: it failed here, and %s serves", row->name, candidate->row);
+        tune_remark(session, "left out, %s: it failed here, and %s serves", row->name, candidate->row);
     } else if (!bench_candidate_verify(candidate, session->reference, &error)) {
-        remark(session, "NOT TIMED, %s: %s", row->name, error.text);
+        tune_remark(session, "NOT TIMED, %s: %s", row->name, error.text);
         session->wrong = true;
         right = false;
     }
@@ -174,8 +180,9 @@ static bool measure_problem(tune_session *session, const tune_shape *shape, benc
     bench_error refusal;
     *result = (tune_result){0};
     describe(shape, result->shape, sizeof result->shape);
+    if (!may_build(session, clattn__roles[shape->role].entry)) return true;
     if (!ask(session, shape, problem, &q, &refusal)) {
-        remark(session, "left out, %s of %s: %s", clattn__roles[shape->role].entry, result->shape, refusal.text);
+        tune_remark(session, "left out, %s of %s: %s", clattn__roles[shape->role].entry, result->shape, refusal.text);
         return true;
     }
     if (!clattn__tuning_key(shape->role, &q.params, result->key)) return bench_fail(error, "%s is not tuned", q.row->name);

@@ -82,8 +82,13 @@ enum { TUNE_QUICK_BUILDS = 60 };
 
 bool tune_session_open(tune_session *, const char *device, bool quick, bench_error *);
 void tune_session_close(tune_session *);
+/* Whether a row is worth its program in a hurry: where the library's own choice is meant for the device, only others that are,
+ * too. */
+bool tune_is_promising(const clattn__row *row, const clattn__row *own, const clattn__device *);
 /* Measure a shape into session->results. What cannot be measured is a remark. */
 bool tune_measure(tune_session *, const tune_shape *, bench_error *);
+/* A line of remarks, kept once. */
+void tune_remark(tune_session *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void tune_progress(const tune_session *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- store.c ------------------------------------------------------------------------------------------------------- */

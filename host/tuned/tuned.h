@@ -9,6 +9,8 @@ typedef struct clattn__tuned_file {
     const char *name, *text;
 } clattn__tuned_file;
 
+extern const char clattn__tuned_file_pocl_avx512_json[];
+
 /* Ends at a NULL name. */
 extern const clattn__tuned_file clattn__tuned_files[];
 

@@ -9,12 +9,16 @@ const calm = matchMedia("(prefers-reduced-motion: reduce)");
 // A number as it is shown; names of what is no finite number stay as they are.
 function shown(value, decimals) {
     if (typeof value !== "number") return value === null ? "—" : value;
+    if (Number.isInteger(value) && decimals === 0) return grouped(value).replace("-", "−");
     const text = Math.abs(value) >= 1e6 ? value.toExponential(1).replace("e+", "e") : value.toFixed(decimals);
     return (/^-0\.?0*$/.test(text) ? text.slice(1) : text).replace("-", "−");
 }
 
+// Commas between the thousands of what is counted.
+const grouped = value => Number.isInteger(value) && Math.abs(value) >= 1000 && Math.abs(value) < 1e15 ? d3.format(",d")(value) : String(value);
+
 // With the digits that single precision has, as tables show it.
-const precise = value => typeof value === "number" ? String(+value.toPrecision(7)).replace("-", "−") : shown(value, 0);
+const precise = value => typeof value === "number" ? grouped(+value.toPrecision(7)).replace("-", "−") : shown(value, 0);
 
 // In a product, a negative number stands in brackets.
 const factor = text => text.startsWith("−") ? `(${text})` : text;
@@ -48,7 +52,11 @@ const marks = [d3.symbolCircle, d3.symbolSquare, d3.symbolTriangle, d3.symbolDia
 
 // The scale of all maps, as a picture of it and as the colour of text that can be read on a colour of it.
 const heat = d3.interpolateViridis;
-const inkOn = colour => d3.lab(colour).l > 55 ? "#000" : "#fff";
+function luminance(colour) { // relative, of sRGB (WCAG 2.1)
+    const { r, g, b } = d3.rgb(colour), linear = part => part <= .04045 ? part / 12.92 : ((part + .055) / 1.055) ** 2.4;
+    return .2126 * linear(r / 255) + .7152 * linear(g / 255) + .0722 * linear(b / 255);
+}
+const inkOn = colour => luminance(colour) > .179 ? "#000" : "#fff"; // of black and white what stands out more: at least 4.58 to 1
 
 // Texts, every second of which ends in an index that stands low: W_q, d_k.
 const lowered = text => String(text).split(/(?<![A-Za-z])([A-Za-zα-ωΣ]_[A-Za-z0-9]{1,5})(?![A-Za-z0-9_])/);
@@ -61,7 +69,7 @@ function typesetSvg(selection, text) {
     });
 }
 
-function typeset(text) {
+function typesetIndices(text) {
     return lowered(text).map((part, n) => {
         if (n % 2 === 0) return part;
         const made = document.createElement("span");
@@ -69,6 +77,20 @@ function typeset(text) {
         low.textContent = part.slice(2);
         made.append(part[0], low);
         return made;
+    });
+}
+
+// A short quotation stays on its line.
+const MOST_UNBROKEN = 12;
+
+// What is quoted may be the title of another lesson, whose name follows, or a command.
+function typeset(text) {
+    return String(text).split(/(“[^“”]+”(?:（[a-z-]+）| \([a-z-]+\))?)/).flatMap((part, n) => {
+        if (n % 2 === 0) return typesetIndices(part);
+        const [, quoted, rest] = part.match(/“([^“”]+)”(.*)/), lesson = data.course?.lessons.find(entry => entry.title === quoted);
+        if (lesson) return [element("a", "", `“${quoted}”`)].map(made => Object.assign(made, { href: `${lesson.name}.html` }));
+        if (quoted.startsWith("clattn ")) return [element("code", "", quoted), rest];
+        return quoted.length > MOST_UNBROKEN ? typesetIndices(part) : [element("span", "quoted", ...typesetIndices(part))];
     });
 }
 

@@ -10,7 +10,7 @@ class MatrixFigure {
         this.step = -1;
         this.active = null;
         this.sources = [];
-        this.svg = d3.create("svg").attr("class", "map").attr("role", "img").attr("tabindex", 0)
+        this.svg = d3.create("svg").attr("class", this.matrix.ledger ? "map ledger" : "map").attr("role", "img").attr("tabindex", 0)
             .attr("aria-label", `${block.title}. ${block.summary ?? ""} ${this.shape()}`)
             .on("keydown", event => this.key(event))
             .on("mousedown", event => event.preventDefault())
@@ -26,7 +26,7 @@ class MatrixFigure {
 
     notes() {
         const { averaged } = this.matrix;
-        if (!averaged) return [];
+        if (!averaged) return this.tops().some(Boolean) ? [element("p", "note", say("虚线框：这一行里最大的。", "Dashed: the largest of its row."))] : [];
         const cells = `${averaged[0]} × ${averaged[1]}`;
         return [element("p", "note", say(`太大，画不下：每一格是 ${cells} 个数的平均。`,
             `Too large to draw whole: each cell is the mean of ${cells} numbers.`))];
@@ -36,7 +36,7 @@ class MatrixFigure {
 
     // Rows of weights add up to 1; columns, where both are the same words, need not.
     get rowsAdd() { return this.matrix.role === "weights" && !this.matrix.averaged; }
-    get colsAdd() { return this.rowsAdd && this.matrix.rows === this.matrix.cols && this.matrix.rows > 1; }
+    get colsAdd() { return this.rowsAdd && this.matrix.rows === this.matrix.cols && this.matrix.rows > 1 && this.matrix.values.flat().every(v => typeof v === "number"); }
 
     // Two that would nearly stand side by side are drawn so that they do.
     draw(width) {
@@ -53,7 +53,7 @@ class MatrixFigure {
         const { rows, cols, row_labels, col_labels, row_axis, decimals } = this.matrix;
         const names = (labels, count) => d3.range(count).map(n => label(labels, n));
         const size = textSize(width), widest = list => d3.max(list, textWidth) * size;
-        const left = Math.min(widest(names(row_labels, rows)) + 12, width * .32) + (row_axis ? size + 8 : 0);
+        const left = Math.min(widest(names(row_labels, rows)) + 12, width * .38) + (row_axis ? size + 8 : 0);
         const numbers = this.matrix.values.flat().map(v => shown(v, decimals));
         const wanted = Math.max(widest(numbers) * .94 + 16, size * 3.2, Math.min(widest(names(col_labels, cols)) + 12, 130));
         const fit = room => Math.min(wanted, Math.max(4, room / (cols + this.rowsAdd)));
@@ -71,7 +71,7 @@ class MatrixFigure {
     render(width) {
         const { rows, cols } = this.matrix, g = this.geometry, right = cols + this.rowsAdd, low = rows + this.colsAdd;
         this.width = Math.max(g.left + right * g.cell + 2, Math.min(width, 210));
-        this.height = g.top + low * g.high + 46;
+        this.height = g.top + low * g.high + (this.matrix.ledger ? 4 : 46);
         this.svg.attr("viewBox", `0 0 ${this.width} ${this.height}`).attr("width", this.width).attr("height", this.height)
             .style("font-size", `${g.size}px`);
         this.svg.selectAll("*").remove();
@@ -79,7 +79,7 @@ class MatrixFigure {
         this.drawCells();
         this.rowSums = this.colSums = [];
         if (this.rowsAdd && g.numbers) this.drawSums();
-        this.drawScale(g.top + low * g.high + 12);
+        if (!this.matrix.ledger) this.drawScale(g.top + low * g.high + 12);
         this.paint();
     }
 
@@ -88,17 +88,23 @@ class MatrixFigure {
         const rowEvery = Math.ceil(g.size * 1.05 / g.high), colEvery = Math.ceil((g.turned ? g.size * 1.05 : 1) / g.cell);
         svg.append("g").attr("class", "labels").selectAll("text").data(d3.range(0, rows, rowEvery)).join("text")
             .attr("x", g.left - 7).attr("y", i => g.top + (i + .5) * g.high).attr("dy", ".35em").attr("text-anchor", "end")
-            .text(i => cutInside(label(matrix.row_labels, i), (g.left - 10 - (matrix.row_axis ? g.size + 8 : 0)) / g.size));
+            .text(i => rows === 1 && !matrix.row_labels ? "" : cutInside(label(matrix.row_labels, i), (g.left - 10 - (matrix.row_axis ? g.size + 8 : 0)) / g.size));
         svg.append("g").attr("class", "labels").selectAll("text").data(d3.range(0, cols, colEvery)).join("text")
             .attr("transform", j => `translate(${g.left + (j + .5) * g.cell},${g.top - 6})${g.turned ? "rotate(-55)" : ""}`)
             .attr("text-anchor", g.turned ? "start" : "middle")
-            .text(j => cut(label(matrix.col_labels, j), g.turned ? 128 / g.size : g.cell / g.size));
+            .text(j => cols === 1 && !matrix.col_labels ? "" : cut(label(matrix.col_labels, j), g.turned ? 128 / g.size : g.cell / g.size));
         if (matrix.col_axis)
             svg.append("text").attr("class", "axis-name").attr("x", g.left + cols * g.cell / 2).attr("y", g.size * .9)
                 .attr("text-anchor", "middle").call(typesetSvg, `${matrix.col_axis} →`);
-        if (matrix.row_axis)
-            svg.append("text").attr("class", "axis-name").attr("text-anchor", "middle")
-                .attr("transform", `translate(${g.size * .9},${g.top + rows * g.high / 2})rotate(-90)`).call(typesetSvg, `← ${matrix.row_axis}`);
+        if (matrix.row_axis) this.drawRowAxis(`← ${matrix.row_axis}`, g.top + rows * g.high);
+    }
+
+    // Beside the rows, or where they are too few for it, up from their end; never past the head of the map.
+    drawRowAxis(text, bottom) {
+        const { svg, geometry: g } = this, long = textWidth(text) * g.size, shrunk = Math.min(1, bottom / long);
+        const middle = Math.min((g.top + bottom) / 2, bottom - long * shrunk / 2);
+        svg.append("text").attr("class", "axis-name").attr("text-anchor", "middle").style("font-size", `${g.size * shrunk}px`)
+            .attr("transform", `translate(${g.size * .9},${middle})rotate(-90)`).call(typesetSvg, text);
     }
 
     drawCells() {
@@ -131,13 +137,20 @@ class MatrixFigure {
     drawScale(y) {
         const { svg, matrix, geometry: g } = this, width = Math.min(this.width - 16, 220), parts = 48;
         const left = 8, scale = svg.append("g").attr("class", "scale").attr("transform", `translate(${left},${y})`);
+        const { low, high, decimals } = matrix, digits = Math.max(decimals, high - low < 3 ? 2 : 0), one = !(high > low);
         scale.selectAll("rect").data(d3.range(parts)).join("rect").attr("x", n => n * width / parts).attr("width", width / parts + .6)
-            .attr("height", 9).attr("fill", n => heat(n / (parts - 1)));
-        const { low, high, decimals } = matrix, digits = Math.max(decimals, high - low < 3 ? 2 : 0);
-        const ends = low === high ? [0] : [0, .5, 1];
-        scale.selectAll("text").data(ends).join("text").attr("x", part => part * width).attr("y", 26)
-            .attr("text-anchor", (part, n) => ["start", "middle", "end"][n])
-            .style("font-size", `${g.size * .8}px`).text(part => shown(low + part * (high - low), digits));
+            .attr("height", 9).attr("fill", n => heat(one ? .5 : n / (parts - 1)));
+        const place = one ? () => .5 : value => (value - low) / (high - low), anchor = part => part < .01 ? "start" : part > .99 ? "end" : "middle";
+        scale.selectAll("text").data(this.scaleTicks(low, high, digits)).join("text").attr("x", value => place(value) * width).attr("y", 26)
+            .attr("text-anchor", value => anchor(place(value))).style("font-size", `${g.size * .8}px`).text(value => shown(value, digits));
+    }
+
+    // Both ends, and between them a round number that is what it is shown as.
+    scaleTicks(low, high, digits) {
+        if (!(high > low)) return [low];
+        const half = (low + high) / 2, exact = value => Math.abs(+value.toFixed(digits) - value) < 1e-9 * (high - low);
+        const middle = exact(half) ? half : d3.least(d3.ticks(low, high, 4), value => Math.abs(value - half)), part = (middle - low) / (high - low);
+        return part > .25 && part < .75 && exact(middle) ? [low, middle, high] : [low, high];
     }
 
     // ---- state ----
@@ -164,7 +177,8 @@ class MatrixFigure {
     }
 
     colour(value) {
-        const { low, high } = this.matrix;
+        const { low, high, ledger } = this.matrix;
+        if (ledger) return null;
         if (typeof value !== "number") return value === "∞" ? heat(1) : value === "−∞" ? heat(0) : null;
         return heat(high > low ? Math.min(1, Math.max(0, (value - low) / (high - low))) : .5);
     }
@@ -175,9 +189,9 @@ class MatrixFigure {
         const tops = this.tops();
         this.cells.attr("class", ({ i, j }) => ["cell", known(i, j) ? "" : "unknown", isMasked(matrix, i, j) ? "masked" : "",
             matrix.growth !== "whole" && this.revealedAt(i, j) === step ? "fresh" : "", isSource(i, j) ? "source" : "",
-            active?.[0] === i && active?.[1] === j ? "active" : "", tops[i] === j && known(i, j) ? "top" : ""].join(" "));
+            active?.[0] === i && active?.[1] === j ? "active" : "", tops[i]?.includes(j) && known(i, j) ? "top" : ""].join(" "));
         this.cells.select("rect").attr("fill", ({ i, j }) =>
-            known(i, j) && !isMasked(matrix, i, j) ? this.colour(matrix.values[i][j]) ?? "url(#hatch)" : "url(#hatch)");
+            known(i, j) && !isMasked(matrix, i, j) ? this.colour(matrix.values[i][j]) ?? (matrix.ledger ? "var(--paper)" : "url(#hatch)") : "url(#hatch)");
         this.cells.select("text").text(({ i, j }) => !known(i, j) ? "" : isMasked(matrix, i, j) ? "•"
             : shown(matrix.values[i][j], matrix.decimals))
             .style("fill", ({ i, j }) => {
@@ -188,11 +202,15 @@ class MatrixFigure {
         this.svg.selectAll(".active, .source, .fresh").raise();
     }
 
-    // The largest of each row, where looking at whom is the question.
+    // The largest of each row, where looking at whom is the question: all that look alike; none where all do.
     tops() {
-        const { matrix } = this;
+        const { matrix } = this, text = value => shown(value, matrix.decimals);
         if (matrix.averaged || matrix.cols < 2 || !["scores", "weights"].includes(matrix.role)) return [];
-        return matrix.values.map((row, i) => d3.greatest(liveColumns(matrix, i).filter(j => typeof row[j] === "number"), j => row[j]));
+        return matrix.values.map((row, i) => {
+            const live = liveColumns(matrix, i).filter(j => typeof row[j] === "number"), most = d3.max(live, j => row[j]);
+            const alike = live.filter(j => text(row[j]) === text(most));
+            return alike.length < live.length ? alike : null;
+        });
     }
 
     paintSums(known) {

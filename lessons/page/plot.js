@@ -29,7 +29,7 @@ class PlotFigure {
 
     colour(n) {
         const { series } = this.plot, own = series[n].role;
-        const alone = own !== "plain" && series.every((s, m) => m === n || s.role !== own);
+        const alone = series.length > 1 ? series.every((s, m) => m === n || s.role !== own) : own !== "plain";
         return alone ? `var(--${own})` : `var(--c${n % 8})`;
     }
 
@@ -43,7 +43,7 @@ class PlotFigure {
                 svg.append("line").attr("x2", 34).attr("y1", 7).attr("y2", 7).attr("class", "line").call(this.stroke(n));
                 svg.append("path").attr("transform", "translate(17,7)").attr("d", d3.symbol(marks[n % 8], 60)()).attr("fill", this.colour(n));
             }
-            list.append(element("li", "", svg.node(), series.name ?? ""));
+            list.append(element("li", "", svg.node(), ...typeset(series.name ?? "")));
         });
         return list;
     }
@@ -82,7 +82,7 @@ class PlotFigure {
 
     tickText(value) {
         const size = Math.abs(value);
-        return d3.format(size >= 1e4 || (size > 0 && size < 1e-3) ? "~s" : "~g")(value);
+        return d3.format(size >= 1e4 || (size > 0 && size < 1e-3) ? "~s" : size >= 1000 ? ",~r" : "~g")(value);
     }
 
     draw(width) {

@@ -5,6 +5,16 @@
 // More names than this hide each other.
 const MOST_NAMES = 24;
 
+// Beside a point: where a name may stand, the best first.
+const NAME_PLACES = [
+    { dx: 10, dy: -8, anchor: "start" }, { dx: -10, dy: -8, anchor: "end" }, { dx: 10, dy: 20, anchor: "start" },
+    { dx: -10, dy: 20, anchor: "end" }, { dx: 0, dy: -14, anchor: "middle" }, { dx: 0, dy: 26, anchor: "middle" },
+    { dx: 14, dy: -26, anchor: "start" }, { dx: -14, dy: -26, anchor: "end" }, { dx: 14, dy: 40, anchor: "start" },
+];
+
+// The area that two boxes, [left, top, right, bottom], have in common.
+const overlap = (a, b) => Math.max(0, Math.min(a[2], b[2]) - Math.max(a[0], b[0])) * Math.max(0, Math.min(a[3], b[3]) - Math.max(a[1], b[1]));
+
 class SpaceFigure {
     constructor(block, page) {
         this.block = block;
@@ -72,6 +82,7 @@ class SpaceFigure {
     }
 
     paintAxes() {
+        this.ticks = []; // what their numbers cover
         const start = this.extent.map(([low]) => low);
         this.extent.forEach(([, high], d) => {
             const tip = start.slice();
@@ -85,11 +96,13 @@ class SpaceFigure {
                 this.svg.append("text").attr("class", "tick").attr("x", d === 2 ? a - 8 : a).attr("y", d === 2 ? b : b + this.size)
                     .attr("dy", ".3em").attr("text-anchor", d === 2 ? "end" : "middle")
                     .style("font-size", `${this.size * .72}px`).text(precise(tick));
+                const wide = textWidth(precise(tick)) * this.size * .72, right = d === 2 ? a - 8 : a + wide / 2, low = d === 2 ? b : b + this.size;
+                this.ticks.push([right - wide, low - this.size * .4, right, low + this.size * .4]);
             }
         });
     }
 
-    paintPoint(point, named) {
+    paintPoint(point, place) {
         const { arrows } = this.space, floor = this.extent[2][0];
         const at = arrows ? point.from.map((v, d) => v + this.part * (point.to[d] - v)) : point.from;
         this.line("drop", at, [at[0], at[1], floor]);
@@ -99,7 +112,29 @@ class SpaceFigure {
             if (Math.hypot(x - x0, y - y0) > 3) this.paintArrow(x0, y0, x, y);
         }
         this.svg.append("circle").attr("class", "word").attr("cx", x).attr("cy", y).attr("r", arrows ? 4 : 6);
-        if (named) this.svg.append("text").attr("class", "word").attr("x", x + 10).attr("y", y - 8).text(point.label);
+        if (!place) return;
+        this.svg.append("text").attr("class", "word").attr("x", x + place.dx).attr("y", y + place.dy).attr("text-anchor", place.anchor)
+            .text(point.label);
+    }
+
+    // Where each name stands beside its point: where it covers least of points and of names before it. Of the end of a move, so that
+    // no name jumps on the way.
+    placeNames(every) {
+        const ends = this.space.points.map(p => this.project(this.space.arrows ? p.to : p.from)), covered = [];
+        const starts = this.space.arrows ? this.space.points.map(p => this.project(p.from)) : [];
+        for (const [x, y] of [...ends, ...starts]) covered.push([x - 7, y - 7, x + 7, y + 7]);
+        covered.push(...this.ticks);
+        return this.space.points.map((point, n) => {
+            if (n % every) return null;
+            const wide = textWidth(point.label) * this.size, high = this.size;
+            const boxes = NAME_PLACES.map(place => {
+                const left = ends[n][0] + place.dx - { start: 0, middle: wide / 2, end: wide }[place.anchor], base = ends[n][1] + place.dy;
+                return { place, box: [left, base - high * .85, left + wide, base + high * .2] };
+            });
+            const best = d3.least(boxes, ({ box }) => d3.sum(covered, other => overlap(box, other)));
+            covered.push(best.box);
+            return best.place;
+        });
     }
 
     paintArrow(x0, y0, x, y) {
@@ -113,7 +148,8 @@ class SpaceFigure {
         this.paintFloor();
         this.paintAxes();
         const every = Math.ceil(this.space.points.length / MOST_NAMES);
-        this.space.points.forEach((point, n) => this.paintPoint(point, n % every === 0));
+        const places = this.placeNames(every);
+        this.space.points.forEach((point, n) => this.paintPoint(point, places[n]));
     }
 
     // Steps of its own: 0, where the words were; 1, where they are.

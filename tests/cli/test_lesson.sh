@@ -71,19 +71,19 @@ prints '0.885'
 good rnn-bottleneck
 for figure in 0.649 0.914 0.989 1.000; do prints "$figure"; done
 good lstm-memory
-for figure in 0.605 0.507 0.425 0.887 0.865 0.675 0.997 0.968 0.814 0.998 0.811 +0.746; do prints "$figure"; done
+for figure in 0.605 0.507 0.425 0.887 0.865 0.675 0.997 0.968 0.814 0.998 0.811 0.746; do prints "$figure"; done
 good alignment
 for figure in 0.774 0.780 0.075 0.073; do prints "$figure"; done
 good projection
-for figure in 'it      0.25    0.99    0.64' 'it      0.85    0.00   -0.20' 'chased > the > ball' 'ball > chased > the'; do prints "$figure"; done
+for figure in 'it      0.25    0.99    0.64' 'it      0.85    0.00   -0.20' '“chased” > “the” > “ball”' '“ball” > “chased” > “the”'; do prints "$figure"; done
 good matmul
 for figure in '1×5 + 2×7 = 19' '= 22' '= 43' '= 50'; do prints "$figure"; done
 good qkv
 prints 'The      -0.34  -1.46  -1.02  -0.37'
 good word-vectors
-prints '中国    2.37   4.65  10.58'
+prints '中国 China    2.37   4.65  10.58'
 good mask
-prints '可爱   0.19  0.21  0.17  0.22  0.21'
+prints '可爱 cute    0.19  0.21  0.17  0.22  0.21'
 
 # ---- 80 columns, as the C library counts them, in both languages; plain where nobody looks
 good all --lang zh
@@ -144,7 +144,7 @@ for plan in "$source/docs/teaching.md" "$source/docs/teaching.zh.md"; do
         good "${words[@]}"
         cat stdout >>taught
     done < <(grep '^clattn lesson ' "$plan")
-    for figure in 0.885 0.649 1.000 +0.746 0.774 'chased > the > ball' 'ball > chased > the'; do
+    for figure in 0.885 0.649 1.000 0.746 0.774 '“chased” > “the” > “ball”' '“ball” > “chased” > “the”'; do
         grep -qF -- "$figure" taught || failed "$figure does not come out of the commands of $plan"
     done
 done

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/lab/report.h"
 #include "cli/lab/run.h"
 
 static clattn_context *reference;
@@ -406,6 +407,55 @@ START_TEST(grids_cover_the_output) {
 }
 END_TEST
 
+/* ---- times --------------------------------------------------------------------------------------------------------- */
+
+/* What is printed of a run, with its end cut off where it is long. */
+static const char *report_of(const lab_run *run) {
+    static char text[4096];
+    FILE *file = tmpfile();
+    fflush(stdout);
+    const int saved = dup(STDOUT_FILENO);
+    ck_assert(file != NULL && saved >= 0);
+    ck_assert_int_ge(dup2(fileno(file), STDOUT_FILENO), 0);
+    lab_report_print(run);
+    fflush(stdout);
+    ck_assert_int_ge(dup2(saved, STDOUT_FILENO), 0);
+    close(saved);
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    return text;
+}
+
+/* A kernel that is right in `part` of the time that the device takes at least. */
+static lab_run run_in(const lab_step *step, const lab_limits *limits, double part) {
+    lab_run run = {.step = step, .result = {.verdict = LAB_CORRECT}};
+    lab_timing *timing = &run.result.timing;
+    *timing = (lab_timing){.yours_ms = 1, .ours_ms = 1};
+    lab_judge_timing(timing, step, &step->timed, limits);
+    timing->yours_ms = timing->floor_ms * part;
+    timing->ours_ms = 2 * timing->floor_ms;
+    lab_judge_timing(timing, step, &step->timed, limits);
+    return run;
+}
+
+START_TEST(no_time_below_the_floor_is_believed) {
+    const lab_limits limits = {100, 20, 200}, unknown = {0, 0, 0};
+    for (size_t s = 0; s < lab_step_count; s++) {
+        const lab_run fast = run_in(&lab_steps[s], &limits, 0.5), fair = run_in(&lab_steps[s], &limits, 1.5);
+        ck_assert_double_gt(fast.result.timing.floor_ms, 0);
+        ck_assert_msg(!fast.result.timing.is_believed && !lab_passed(&fast.result), "%s", lab_steps[s].name);
+        const char *report = report_of(&fast);
+        ck_assert_msg(strstr(report, "verdict: correct") != NULL && strstr(report, "not believed") != NULL, "%s", report);
+        ck_assert_ptr_null(strstr(report, "of peak")); /* no score */
+        ck_assert_msg(fair.result.timing.is_believed && lab_passed(&fair.result), "%s", lab_steps[s].name);
+        ck_assert_ptr_nonnull(strstr(report_of(&fair), "of peak"));
+        const lab_run blind = run_in(&lab_steps[s], &unknown, 1);
+        ck_assert(isnan(blind.result.timing.floor_ms) && blind.result.timing.is_believed);
+    }
+}
+END_TEST
+
 int main(void) {
     TCase *cases = tcase_create("lab");
     Suite *suite = suite_create("lab");
@@ -420,6 +470,7 @@ int main(void) {
     tcase_add_test(cases, timed_shapes_fit_their_slots);
     tcase_add_test(cases, causes_have_their_signatures);
     tcase_add_test(cases, translations_convert_alike);
+    tcase_add_test(cases, no_time_below_the_floor_is_believed);
     tcase_add_test(cases, grids_are_read);
     tcase_add_test(cases, grids_cover_the_output);
     suite_add_tcase(suite, cases);

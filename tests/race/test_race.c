@@ -57,7 +57,7 @@ START_TEST(the_sentences_follow_the_figures) {
     race_results turns = results_of(0.01, 3.8, 1.5, 8); /* equal at a thousand words */
     ck_assert(race_has_turned(&turns, RACE_CORE));
     ck_assert(!race_has_turned(&turns, RACE_LAYER));
-    expect_sentence(&turns, RACE_EN, 0, "The recurrence takes 130 steps");
+    expect_sentence(&turns, RACE_EN, 0, "The recurrence takes 130 steps (one a word, and 2 to prepare)");
     expect_sentence(&turns, RACE_EN, 1, "On 4 units instead of one, attention ran 3.80x as fast and the recurrence 1.50x");
     expect_sentence(&turns, RACE_EN, 1, "a chain cannot");
     expect_sentence(&turns, RACE_EN, 2, "turns near 1000 words");
@@ -74,6 +74,11 @@ START_TEST(the_sentences_follow_the_figures) {
     expect_sentence(&noisy, RACE_EN, 1, "too noisy to say why");
     noisy.units[1].attention.point.noise = 0.5;
     expect_sentence(&noisy, RACE_EN, 0, "(Noise 50 %: the machine had other work.)");
+    race_results loud = results_of(0.01, 3.8, 1.5, 8);
+    for (size_t i = 0; i < loud.length_count; i++) loud.lengths[RACE_CORE][i].attention.point.noise = 0.9;
+    expect_sentence(&loud, RACE_EN, 2, "core against core the picture cannot be told from the noise up to 2048 words");
+    expect_sentence(&loud, RACE_EN, 2, "it does not turn up to 2048 words (attention)");
+    expect_sentence(&loud, RACE_ZH, 2, "分不出来");
     race_results slow = results_of(0.01, 3.8, 0.0034, 4);
     expect_sentence(&slow, RACE_EN, 1, "attention ran 3.80x as fast and the recurrence 0.0034x");
     race_results single = results_of(0.01, 1, 1, 4);

@@ -50,6 +50,9 @@ FIGURE_PAGES = {
     "positional_encoding/value": "positions",
 }
 
+# Which page speaks of which other lesson.
+REFERENCES = {"lstm-memory": "rnn-bottleneck", "memory": "softmax", "parameters": "serial-steps"}
+
 failures = []
 
 
@@ -132,8 +135,8 @@ class Browser:
 
 
 def numbers_of(text):
-    found = re.findall(r"[-−]?\d+(?:\.\d+)?(?:e[-−+]?\d+)?", text)
-    return sorted(float(number.replace("−", "-")) for number in found)
+    found = re.findall(r"[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-−+]?\d+)?", text)
+    return sorted(float(number.replace("−", "-").replace(",", "")) for number in found)
 
 
 def leaves(value):
@@ -207,8 +210,40 @@ def check_figures_described(browser, where):
         .filter(f => !f.querySelector("table") || !f.querySelector(".summary, .unseen") || !f.querySelector("figcaption").textContent)
         .map(f => f.id)""")
     check(not bare, where, ": figures without a title, a summary or a table:", bare)
-    bare = browser.script("return Array.from(document.querySelectorAll('svg.map')).filter(s => !s.querySelector('.scale text')).length")
+    bare = browser.script("return Array.from(document.querySelectorAll('svg.map:not(.ledger)')).filter(s => !s.querySelector('.scale text')).length")
     check(bare == 0, where, ": maps without a scale")
+
+
+CONTRAST = """
+    const linear = part => part <= .04045 ? part / 12.92 : ((part + .055) / 1.055) ** 2.4;
+    const parts = colour => (colour.match(/[\\d.]+/g) ?? []).map(Number);
+    const luminance = colour => parts(colour).slice(0, 3).reduce((sum, part, n) => sum + [.2126, .7152, .0722][n] * linear(part / 255), 0);
+    const solid = colour => /^rgb/.test(colour) && (parts(colour)[3] ?? 1) > 0;
+    const style = node => getComputedStyle(node);
+    function behind(node) { // a cell or a node of a picture has a shape of its own behind it
+        const shape = node.closest("g.cell, g.node.done")?.querySelector("rect, circle");
+        if (shape && node.matches(".cell text, text.step") && solid(style(shape).fill)) return style(shape).fill;
+        for (let at = node; at; at = at.parentElement) if (solid(style(at).backgroundColor)) return style(at).backgroundColor;
+        return "rgb(255, 255, 255)";
+    }
+    const bad = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let text = walker.nextNode(); text; text = walker.nextNode()) {
+        const node = text.parentElement;
+        if (!text.data.trim() || node.matches("script") || !node.checkVisibility() || node.closest(".unseen")) continue;
+        const shape = node.closest("svg text"), front = shape ? style(node).fill : style(node).color;
+        const [low, high] = [luminance(front), luminance(behind(shape ?? node))].sort((a, b) => a - b);
+        if ((high + .05) / (low + .05) < 4.5) bad.push(`${text.data.trim().slice(0, 30)}: ${((high + .05) / (low + .05)).toFixed(2)}`);
+    }
+    return bad"""
+
+
+def check_contrast(browser, where, path):
+    """Every text stands out from what is behind it by 4.5 to 1, in both themes."""
+    for theme in ("light", "dark"):
+        browser.open(path, 1280, [*CALM, ("prefers-color-scheme", theme)])
+        browser.press(Keys.END)
+        bad = browser.script(CONTRAST)
+        check(not bad, where, ":", theme, ": too little contrast:", sorted(set(bad)))
 
 
 def check_page(browser, path, width, figures):
@@ -227,8 +262,12 @@ def check_page(browser, path, width, figures):
             check_question(browser, where)
     if path.stem == "parameters":
         check_parameters(figures, browser.words())
+    policy = browser.script("return document.querySelector('meta[http-equiv=Content-Security-Policy]')?.content ?? ''")
+    check(policy.startswith("default-src 'none'") and "unsafe" not in policy, where, ": its policy is", policy)
     wide = browser.script("return document.documentElement.scrollWidth")
     check(wide <= width, where, ": is", wide, "pixels wide")
+    if width == 1280 and path.parent.name == "en":  # the colours are the same in both languages
+        check_contrast(browser, where, path)
     for complaint in browser.complaints():
         check(False, where, ":", complaint)
     asked = [url for url in browser.requests() if url != path.as_uri()]
@@ -249,6 +288,9 @@ def check_course(browser, folder, names):
         links = browser.script("return Array.from(document.querySelectorAll('nav.foot a')).map(a => a.getAttribute('href'))")
         expected = [f"{names[n - 1]}.html"] * (n > 0) + ["index.html"] + [f"{other}.html" for other in names[n + 1:n + 2]]
         check(links == expected, folder.name, name, ": leads to", links)
+        links = browser.script("return Array.from(document.querySelectorAll('main a')).map(a => a.getAttribute('href'))")
+        expected = [f"{REFERENCES[name]}.html"] if name in REFERENCES else []
+        check(links == expected, folder.name, name, ": refers to", links)
 
 
 # ---- behaviour -------------------------------------------------------------------------------------------------------
@@ -272,6 +314,16 @@ def check_playing(browser, path):
     check(browser.count() == stopped, "playing: SPACE does not pause")
     browser.script("const s = document.querySelector('.controls input'); s.value = 1; s.dispatchEvent(new Event('input'))")
     check(browser.count().startswith("1 /"), "playing: the slider leads to", browser.count())
+
+
+def check_full_screen(browser, path):
+    browser.open(path, 1280)
+    for full in (True, False):
+        browser.press("f")
+        deadline = time.monotonic() + 5
+        while browser.script("return Boolean(document.fullscreenElement)") != full and time.monotonic() < deadline:
+            time.sleep(.1)
+        check(browser.script("return Boolean(document.fullscreenElement)") == full, "full screen: F leads to", not full)
 
 
 def check_calm(browser, path):
@@ -319,6 +371,17 @@ def check_sliders(browser, path):
     check(browser.script(last) != before, "sliders: the scores stay")
     browser.script("document.querySelector('#block-w_q .sliders button').click()")
     check(browser.script(last) == before, "sliders: Reset leaves", browser.script(last), "instead of", before)
+
+
+def check_any_count(browser, path):
+    """Parameters for any sizes: 3 · 768 · 64 · 12, GPT-2's."""
+    browser.open(path, 1280)
+    browser.press(Keys.END)
+    for name, value in {"d_in": 768, "d_k": 64, "heads": 12}.items():
+        browser.script("const s = document.querySelector(`#block-${arguments[0]} .sliders input`); s.value = arguments[1]; "
+                       "s.dispatchEvent(new Event('input'))", name, value)
+    count = browser.script("return document.querySelector('#block-count .cell text').textContent")
+    check(count == "1,769,472", "any count: it is", count)
 
 
 def check_lanes(browser, path):
@@ -395,10 +458,12 @@ def main(program, figures, folder):
                     check_page(browser, folder / language / f"{name}.html", width, figures)
         check_course(browser, folder / "en", names)
         check_playing(browser, folder / "zh" / "alignment.html")
+        check_full_screen(browser, folder / "zh" / "alignment.html")
         check_calm(browser, folder / "zh" / "alignment.html")
         check_focus(browser, folder / "zh" / "word-vectors.html")
         check_turning(browser, folder / "zh" / "word-vectors.html")
         check_sliders(browser, folder / "zh" / "projection.html")
+        check_any_count(browser, folder / "en" / "qkv.html")
         check_lanes(browser, folder / "en" / "race.html")
         check_printing(browser, folder / "en" / "projection.html")
         check_own_words(browser, program, folder)
