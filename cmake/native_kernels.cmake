@@ -106,7 +106,7 @@ function(clattn_native_kernels result)
   clattn_read_table(host/native/isa.def ISA isas)
   set(optimise $<$<NOT:$<CONFIG:Debug>>:-O3>)
   if(CLATTN_SANITIZE)
-    set(optimise)
+    set(optimise -O1) # -O2 takes four times as long to compile, what sanitizers add included
   endif()
   set(sources)
   set(declarations "")

@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include <float.h>
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -410,11 +411,11 @@ static size_t device_count;
 static bool is_wanted(const char *name) {
     const char *wanted = getenv("CLATTN_TEST_DEVICES");
     if (!wanted || !*wanted) return true;
-    for (const char *item = wanted; item; item = strchr(item, ',') ? strchr(item, ',') + 1 : NULL) {
-        size_t length = strcspn(item, ",");
-        if (length && strncmp(name, item, length) == 0) return true;
-    }
-    return false;
+    char *patterns = strcpy(test_alloc(strlen(wanted) + 1, 1), wanted), *rest;
+    bool is_one = false;
+    for (const char *p = strtok_r(patterns, ",", &rest); p; p = strtok_r(NULL, ",", &rest)) is_one |= fnmatch(p, name, 0) == 0;
+    free(patterns);
+    return is_one;
 }
 
 /* width: that of the CPU rows to take; 0: the device's own. */

@@ -172,8 +172,8 @@ typedef struct test_device {
 } test_device;
 
 /* Every device there could be: native at each level, the reference, and each OpenCL device in each kernel family. Opened
- * once a process, those not there are printed as skipped. $CLATTN_TEST_DEVICES (comma separated beginnings of names) keeps
- * only some. */
+ * once a process, those not there are printed as skipped. $CLATTN_TEST_DEVICES (patterns of names, as a shell has
+ * them, with commas between) keeps only some. */
 const test_device *test_devices(size_t *count);
 size_t test_device_count(void);
 /* NULL where device n is not on this machine. */

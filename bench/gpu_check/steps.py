@@ -113,8 +113,8 @@ def tests(session, job):
     suites = [name for name in session.shapes.suites if os.access(os.path.join(folder, "test_" + name), os.X_OK)]
     if not suites:
         raise work.Skipped("no suites were built in %s" % folder)
-    # A prefix of the names that suites have for devices.
-    environment = {"CLATTN_TEST_DEVICES": device, "CK_FORK": "no", "OMP_WAIT_POLICY": "passive", "CLATTN_PROPERTY_SECONDS": "5"}
+    # Suites call a device by its name and a kernel family behind it.
+    environment = {"CLATTN_TEST_DEVICES": device + "*", "CK_FORK": "no", "OMP_WAIT_POLICY": "passive", "CLATTN_PROPERTY_SECONDS": "5"}
     outcomes = {}
     for name in suites:
         if job.seconds_left() <= 0:
