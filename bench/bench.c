@@ -14,6 +14,7 @@
 #include "json.h"
 #include "pin.h"
 #include "report.h"
+#include "sampler.h"
 #include "table.h"
 
 typedef bool job_function(bench_session *, bench_error *);
@@ -90,5 +91,6 @@ int clattn_bench_main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "compare") == 0) return bench_compare_main(argc - 1, argv + 1);
     if (!bench_args_read(&args, argc, argv, &code)) return code;
     bench_pin(argc, argv, args.peers ? bench_openblas_recognize : NULL);
+    bench_end_on_sigterm();
     return run(&args);
 }

@@ -208,23 +208,30 @@ static void fill_share(void *arg, int thread, int threads) {
 }
 
 static bool allocate(clattn_arg *arg, const tensor_entry *entry, bench_random *random, bench_error *error) {
-    size_t bytes = clattn__tensor_span(entry->tensor);
-    size_t rounded = (bytes + 63) / 64 * 64;
-    *arg = (clattn_arg){.id = entry->id, .data = aligned_alloc(64, rounded ? rounded : 64), .bytes = bytes};
-    if (!arg->data) return bench_fail(error, "out of memory: %zu bytes for %s", bytes, clattn_tensor_name(entry->id));
+    size_t rounded = (arg->bytes + 63) / 64 * 64;
+    arg->data = aligned_alloc(64, rounded ? rounded : 64);
+    if (!arg->data) return bench_fail(error, "out of memory: %zu bytes for %s", arg->bytes, clattn_tensor_name(entry->id));
     filling f = {arg, entry->tensor->dtype, clattn__tensor_elements(entry->tensor), (float)entry->sigma, 0};
     f.seed = bench_random_below(random, UINT64_MAX);
     if (entry->sigma != 0) bench_on_threads(bench_all_threads(), fill_share, &f);
     return true;
 }
 
+void bench_problem_describe(bench_problem *problem, const bench_shape *shape) {
+    *problem = (bench_problem){.shape = *shape, .desc = desc_of(shape)};
+    tensor_entry list[BENCH_MAX_ARGS];
+    problem->arg_count = list_tensors(problem, list);
+    for (size_t i = 0; i < problem->arg_count; i++)
+        problem->args[i] = (clattn_arg){.id = list[i].id, .bytes = clattn__tensor_span(list[i].tensor)};
+}
+
 bool bench_problem_create(bench_problem *problem, const bench_shape *shape, uint64_t seed, bench_error *error) {
-    *problem = (bench_problem){.shape = *shape, .seed = seed, .desc = desc_of(shape)};
+    bench_problem_describe(problem, shape);
+    problem->seed = seed;
     tensor_entry list[BENCH_MAX_ARGS];
     size_t count = list_tensors(problem, list);
     bench_random random = {seed};
     for (size_t i = 0; i < count; i++) {
-        problem->arg_count = i + 1;
         if (!allocate(&problem->args[i], &list[i], &random, error)) {
             bench_problem_free(problem);
             return false;

@@ -53,6 +53,8 @@ typedef struct bench_problem {
     struct bench_oracle *oracle; /* made by bench_verify, once */
 } bench_problem;
 
+/* The descriptor and the arguments without memory. */
+void bench_problem_describe(bench_problem *, const bench_shape *);
 /* Inputs are random normal: x, q, k and v of deviation 1, weights of 1 / sqrt(inputs), those of a recurrence half of it, so
  * that its state neither dies nor runs away. */
 bool bench_problem_create(bench_problem *, const bench_shape *, uint64_t seed, bench_error *);

@@ -26,6 +26,9 @@ typedef struct bench_lane {
     const char *remark;       /* why the wall clock although there are events; NULL: nothing to say */
 } bench_lane;
 
+/* From now on SIGTERM ends no process, but the sampling, as a failure: what was measured before can be told. */
+void bench_end_on_sigterm(void);
+
 bool bench_sample(bench_lane *lanes, size_t count, const bench_sampling *, bench_error *);
 
 /* Whether the two halves of consecutive runs agree: their medians are within 2 %. */

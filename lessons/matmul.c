@@ -133,6 +133,37 @@ static void show_parameters(lesson *lesson, int64_t dim_k) {
                 "Without biases and the output projection. Heads times d_k is often d_in, which makes it 3·d_in².");
 }
 
+static mat show_number(lesson *lesson, const char *id, const char *title, const char *symbol, mat number, int64_t most) {
+    doc_matrix *shown = lesson_show(lesson, id, title, symbol, DOC_ROLE_PLAIN, number, NULL, NULL);
+    lesson_scale(shown, 1, (double)most); /* how far a slider goes */
+    shown->decimals = 0;
+    shown->is_ledger = true;
+    return number;
+}
+
+/* The count for any sizes: numbers that a page lets one change, and their product. */
+static void show_any_count(lesson *lesson, int64_t dim_k) {
+    doc *doc = &lesson->doc;
+    arena *arena = &lesson->arena;
+    doc_say(doc, "别的大小呢？在网页上展开“如果换个数？”，换掉 d_in、d_k 和头数。",
+            "And with other sizes? On a page, open “What if?” and change d_in, d_k and the number of heads.");
+    const mat d_in = show_number(lesson, "d_in", doc_text(doc, "词向量的宽度", "Width of a word"), "d_in",
+                                 mat_of(arena, 1, 1, (const double[]){DIM}), 12288),
+              d_k = show_number(lesson, "d_k", doc_text(doc, "一个头的宽度", "Width of a head"), "d_k",
+                                mat_of(arena, 1, 1, (const double[]){(double)dim_k}), 256),
+              heads = show_number(lesson, "heads", doc_text(doc, "头数", "Heads"), "h",
+                                  mat_of(arena, 1, 1, (const double[]){1}), 128);
+    const mat one = lesson_product(lesson, d_in, d_k);
+    show_number(lesson, "one-head", doc_text(doc, "一个头的一个 W", "One W of one head"), "d_in·d_k", one, 1);
+    lesson_derive(doc->last->matrix, DOC_RULE_PRODUCT, "d_in", "d_k", 1);
+    mat all = lesson_product(lesson, one, heads);
+    all.at[0] *= 3;
+    show_number(lesson, "count", doc_text(doc, "三个 W、所有的头", "Three W, all heads"), "3·d_in·d_k·h", all, 1);
+    lesson_derive(doc->last->matrix, DOC_RULE_PRODUCT, "one-head", "heads", 3);
+    doc_summary(doc, "3·%d·%lld·1 = %s。", "3·%d·%lld·1 = %s.", DIM, (long long)dim_k,
+                lesson_count(lesson, (int64_t)all.at[0]));
+}
+
 void lesson_qkv(lesson *lesson) {
     static const lesson_word own[WORDS] = {
         {"The", "这", NULL}, {"next", "下一", NULL}, {"day", "天", NULL}, {"is", "是", NULL}, {"bright", "明亮", NULL}};
@@ -180,6 +211,7 @@ void lesson_qkv(lesson *lesson) {
     doc_step(doc, "记账。", "The books.");
     show_ledger(lesson, words.count, dim_k);
     show_parameters(lesson, dim_k);
+    show_any_count(lesson, dim_k);
     figures_number(&lesson->figures, "qkv_projection/seed", seed);
     figures_texts(&lesson->figures, "qkv_projection/words", words.count, words.at);
     figures_mat(&lesson->figures, "qkv_projection/X", x);

@@ -10,6 +10,7 @@ import time
 sys.dont_write_bytecode = True # the sources may be read-only, and stay as they are
 
 import card # noqa: E402
+import pack # noqa: E402
 import report # noqa: E402
 import session as sessions # noqa: E402
 import steps # noqa: E402
@@ -32,7 +33,9 @@ def read_arguments():
     parser.add_argument("--device", help="what to measure on, as `clattn devices` names it (the first OpenCL GPU)")
     parser.add_argument("--card", type=int, default=0, metavar="N", help="its number for nvidia-smi or amd-smi (0)")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), metavar="FOLDER", help="where ./run has built (build)")
-    parser.add_argument("--kit", metavar="FOLDER", help="carried along: packages/*.deb, bin/clattn, ptx/, offline.json")
+    parser.add_argument("--kit", default=os.path.join(ROOT, "build", "gpu-kit"), metavar="FOLDER",
+                        help="what was carried along: a folder made by --pack, packages/*.deb (build/gpu-kit)")
+    parser.add_argument("--pack", action="store_true", help="measure nothing: make FOLDER a kit for a machine that has a GPU and little else")
     parser.add_argument("--minutes", type=positive, default=8, metavar="M", help="of all steps together (8)")
     parser.add_argument("--only", metavar="STEP,...", help="these steps alone, after those that find the device")
     parser.add_argument("--rehearse", action="store_true", help="on a CPU through OpenCL, with small shapes: what works, not how fast")
@@ -86,9 +89,16 @@ def conclude(session):
     return 0 if session.records and not any(step["outcome"] in ("failed", "timed out") for step in session.taken) else 1
 
 
+def make_kit(arguments):
+    for line in pack.pack(ROOT, os.path.abspath(arguments.build), os.path.abspath(arguments.folder)):
+        print(line)
+    return 0
+
+
 def main():
+    arguments = read_arguments()
     try:
-        return conclude(run(read_arguments()))
+        return make_kit(arguments) if arguments.pack else conclude(run(arguments))
     except OSError as error:
         sys.exit("gpu-check: %s" % error)
 

@@ -18,6 +18,8 @@ VENDOR_FOLDER = "/etc/OpenCL/vendors"
 # Where drivers are put that the dynamic linker is not told of.
 DRIVER_FOLDERS = ("/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib",
                   "/usr/lib/wsl/lib", "/run/opengl-driver/lib")
+# Where CUDA brings a loader along.
+LOADER_FOLDERS = ("/usr/local/cuda/lib64", "/usr/local/cuda/targets/*/lib", "/opt/cuda/lib64")
 NVIDIA_SIGNS = ("/dev/nvidiactl", "/proc/driver/nvidia", "/dev/dxg")
 LOAD_LIMIT_S = 20
 
@@ -87,13 +89,27 @@ class BringUp:
         for line in unpack(self.packages, root):
             self.say(line)
         for folder in library_folders(root) + library_folders(self.packages):
-            missing = [name for name in os.listdir(folder) if ".so." in name and loads(name, self.environment)]
-            if missing:
-                self.add_folders([folder])
-                self.say("from %s: %s" % (folder, ", ".join(sorted(missing))))
+            for name in sorted(os.listdir(folder)):
+                if ".so." in name and loads(name, self.environment):
+                    self.lend(os.path.join(folder, name))
+
+    def lend(self, path):
+        """Make one library loadable and none of its neighbours, which the system may have, too."""
+        folder = os.path.join(self.folder, "lib")
+        os.makedirs(folder, exist_ok=True)
+        link = os.path.join(folder, os.path.basename(path))
+        if os.path.lexists(link):
+            os.remove(link)
+        os.symlink(path, link)
+        self.add_folders([folder])
+        self.say("%s: from %s" % (os.path.basename(path), os.path.dirname(path)))
 
     def loader(self):
         why = loads(LOADER, self.environment)
+        path = find_library(LOADER, LOADER_FOLDERS + DRIVER_FOLDERS) if why else None
+        if path:
+            self.lend(path)
+            why = loads(LOADER, self.environment)
         self.say("%s: %s" % (LOADER, why or "loads"))
         return why is None
 

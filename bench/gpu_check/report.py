@@ -15,7 +15,8 @@ SCHEMA = "clattn-gpu-check-1"
 # What makes two records the same problem, whoever solves it.
 PROBLEM = ("step", "op", "dtype", "batch", "heads_q", "heads_kv", "len_q", "len_kv", "head_dim", "value_dim", "d_in", "hidden",
            "causal", "window", "threads", "cache_state")
-TITLES = ("what", "type", "mask", "length", "dim", "units", "ms", "noise %", "TFLOP/s", "GB/s", "% peak", "predicted %", "against",
+CLOCKS = {"device events": "device", "wall clock": "wall"}
+TITLES = ("what", "type", "mask", "length", "dim", "units", "ms", "clock", "noise %", "TFLOP/s", "GB/s", "% peak", "predicted %", "against",
           "before", "change", "marks")
 
 
@@ -96,7 +97,8 @@ def row_of(record, bound, others, change):
         record["path"] if record["op"] in ("limit", "attention") else "%s, %s" % (record["op"], record["path"]),
         record["dtype"], "" if record.get("causal") in (None, "none") else "causal",
         text(length) if keys in (None, length) else "%s of %s" % (length, keys), text(record.get("head_dim") or record.get("hidden")),
-        text(record["threads"]), text(record["ms_median"], "%.4g"), text(scaled(record["noise"], 100), "%.1f"),
+        text(record["threads"]), text(record["ms_median"], "%.4g"),
+        CLOCKS.get(record.get("clock_source"), ""), text(scaled(record["noise"], 100), "%.1f"),
         text(scaled(record.get("gflops"), 1e-3), "%.4g"), text(record.get("gbytes_per_s"), "%.4g"),
         text(record.get("percent_of_peak"), "%.1f"), text(bound, "%.1f"), text(against(record, others)), text(ms_before, "%.4g"),
         text(verdict), "; ".join(record["marks"] + (["above its peak: not to be trusted"] if record.get("above_peak") else [])))
@@ -125,8 +127,7 @@ class Report:
 
     def find_offline(self):
         session = self.session
-        places = [os.path.join(session.build, "results")] + ([session.kit] if session.kit else [])
-        for path in (os.path.join(place, "offline.json") for place in places):
+        for path in (os.path.join(place, "offline.json") for place in (os.path.join(session.build, "results"), session.kit)):
             found = work.read_json(path)
             if found:
                 return found, path
@@ -169,8 +170,9 @@ class Report:
                  "<h1>gpu-check</h1>", "<p>%s</p>" % escape(self.date)]
         lines += ["<p>%s</p>" % escape(note) for note in self.notes()]
         lines += page_table(TITLES, self.rows)
-        lines += ["<h2>Steps</h2>"] + page_table(("step", "outcome", "s", "detail", "before", "after", "marks"), (
-            (step["step"], step["outcome"], "%.1f" % step["seconds"], "; ".join([step["detail"]] + step["facts"].get("found", [])),
+        lines += ["<h2>Steps</h2>", "<style>h2 ~ table td, h2 ~ table th { text-align: left; white-space: normal }</style>"] + page_table(("step", "outcome", "s", "detail", "before", "after", "marks"), (
+            (step["step"], step["outcome"], "%.1f" % step["seconds"],
+             "; ".join(filter(None, [step["detail"]] + step["facts"].get("found", []))),
              card.text(step["before"]), card.text(step["after"]), "; ".join(step["marks"])) for step in self.session.taken))
         return "\n".join(lines + ["</body></html>", ""])
 

@@ -20,22 +20,23 @@ TORCH_PROBE = "import torch, sys; sys.exit(not torch.cuda.is_available()); "
 class Session:
     def __init__(self, arguments, root):
         self.root, self.folder = root, os.path.abspath(arguments.folder)
-        self.build, self.kit = os.path.abspath(arguments.build), arguments.kit and os.path.abspath(arguments.kit)
+        self.build, self.kit = os.path.abspath(arguments.build), os.path.abspath(arguments.kit)
         self.rehearse, self.wanted = arguments.rehearse, arguments.device
         self.shapes = steps.RehearsedShapes if self.rehearse else steps.Shapes
         # What the tuner finds counts in this run alone.
-        self.environment = dict(os.environ, XDG_CONFIG_HOME=os.path.join(self.folder, "config"))
+        self.environment = dict(os.environ, CLATTN_CONFIG_DIR=os.path.join(self.folder, "config"))
         self.card = card.Card(arguments.card)
         self.end = time.monotonic() + 60 * arguments.minutes
         self.taken, self.records = [], []
         self.device = self.device_name = self.label = self.driver = None
         self.compute_units = 0
+        self.is_gpu = False
         self.torch = None
         self.program = None
         self.find_program()
 
     def find_program(self):
-        places = [os.path.join(self.build, "clattn")] + ([os.path.join(self.kit, "bin", "clattn")] if self.kit else [])
+        places = (os.path.join(self.build, "clattn"), os.path.join(self.kit, "bin", "clattn"))
         self.program = next((path for path in places if os.access(path, os.X_OK)), None)
 
     # ---- the device --------------------------------------------------------------------------------------------------------
@@ -51,7 +52,8 @@ class Session:
         self.device = wanted + ":gpu" if self.rehearse and not self.wanted else wanted
         self.device_name, self.driver, self.compute_units = chosen["name"], chosen["driver"], chosen["compute_units"]
         platform = "PoCL" if chosen["platform"] == "Portable Computing Language" else chosen["platform"]
-        self.label = chosen["name"] if chosen["kind"] == "OpenCL GPU" else "%s on a CPU (%s)" % (platform, chosen["name"])
+        self.is_gpu = chosen["kind"] == "OpenCL GPU"
+        self.label = chosen["name"] if self.is_gpu else "%s on a CPU (%s)" % (platform, chosen["name"])
 
     def units(self):
         """Options for figures of the whole device alone."""
@@ -82,7 +84,7 @@ class Session:
                 "limit_s": round(limit_s, 1), "before": readings[0], "during": job.during, "after": readings[-1],
                 "marks": card.marks(readings), "facts": job.facts}
         for record in job.records:
-            record.update(step=name, marks=step["marks"], measured_on=self.label)
+            record.update(step=name, marks=step["marks"], measured_on=record.pop("measured_on", self.label))
         self.taken.append(step)
         self.records += job.records
         work.write_json(os.path.join(self.folder, name + ".json"), dict(step, records=job.records))

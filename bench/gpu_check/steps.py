@@ -14,6 +14,7 @@ import work
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROBE_LIMIT_S = 20
+SKIPPED = 77 # exit status
 
 # The suites that run kernels on the device, those that tell most first.
 SUITES = ("table", "self_check", "attention", "options", "merge", "project", "mha", "recurrence", "opencl")
@@ -31,6 +32,7 @@ class Shapes:
     # rows, heads of 128: the width is heads times that
     projections = (("1024,8192", 32),)
     contrast = []
+    tune = []
     suites = SUITES
     most_s = 480 # of any step
 
@@ -43,6 +45,7 @@ class RehearsedShapes(Shapes):
     decode = ((4, 2, 256),)
     projections = (("64", 1),)
     contrast = ["--len", "16,32", "--heads", "2"]
+    tune = ["--op", "project"]
     suites = REHEARSED_SUITES
     most_s = 30
 
@@ -72,14 +75,18 @@ def has_command(session, *words):
 # ---- before anything is measured -----------------------------------------------------------------------------------------
 
 def bring_up(session, job):
-    carried = os.path.join(session.kit, "packages") if session.kit else None
+    carried = os.path.join(session.kit, "packages")
     session.environment, lines = opencl.BringUp(session.environment, os.path.join(session.folder, "opencl"), carried).run()
     job.facts["found"] = lines
 
 
 def build(session, job):
-    if session.program:
+    """By ./run, where there is no program, or one that was built for another machine."""
+    if session.program and job.run([session.program, "--version"]) == 0:
         raise work.Skipped("it is there: %s" % session.program)
+    if session.program:
+        job.facts["found"] = ["%s does not run here: %s" % (session.program, work.last_lines(job.log, 1))]
+    session.program = None
     script = os.path.join(session.root, "run")
     if not os.path.exists(script):
         raise work.Failed("no program and no %s to build it with" % script)
@@ -101,7 +108,8 @@ def devices(session, job):
 
 def tests(session, job):
     device = device_of(session)
-    folder = os.path.join(session.build, "tests")
+    folder = next((path for path in (os.path.join(session.build, "tests"), os.path.join(session.kit, "tests"))
+                   if os.path.isdir(path)), session.build)
     suites = [name for name in session.shapes.suites if os.access(os.path.join(folder, "test_" + name), os.X_OK)]
     if not suites:
         raise work.Skipped("no suites were built in %s" % folder)
@@ -134,7 +142,7 @@ def tune(session, job):
     device = device_of(session)
     if not has_command(session, "tune"):
         raise work.Skipped("this program has no `tune`")
-    job.facts["tune"] = job.json_of([session.program, "tune", "--quick", "--device", device])
+    job.facts["tune"] = job.json_of([session.program, "tune", "--quick", "--device", device] + session.shapes.tune)
 
 
 def peers(session):
@@ -152,7 +160,8 @@ def attention(dtype, head_dim):
 
 def decode(session, job):
     for heads, kv_heads, keys in session.shapes.decode:
-        bench(session, job, ["attention"], ["--one-type", "--algorithm", "split", "--dtype", "f16", "--head-dim", "128", "--len", "1",
+        bench(session, job, ["attention"], ["--one-type", "--algorithm", "split", "--dtype", "f16", "--len", "1",
+                                            "--head-dim", str(max(session.shapes.head_dims)),
                                             "--heads", str(heads), "--kv-heads", str(kv_heads), "--kv-len", str(keys)] + peers(session))
 
 
@@ -171,10 +180,31 @@ def binary(session, job):
         return
     status = job.run([sys.executable, os.path.join(HERE, "binary.py"), session.device_name])
     job.facts["found"] = [work.last_lines(job.log, 1)]
-    if status == 77:
+    if status == SKIPPED:
         raise work.Skipped(job.facts["found"][0])
     if status != 0 and not job.timed_out:
         raise work.Failed("exit status %s: %s" % (status, job.facts["found"][0]))
+
+
+def ptx(session, job):
+    """What is left to a machine whose driver has no OpenCL."""
+    if session.is_gpu:
+        raise work.Skipped("this machine has OpenCL")
+    folder = os.path.join(session.kit, "ptx")
+    if not os.path.exists(os.path.join(folder, "launches.json")):
+        raise work.Skipped("no PTX in %s: --pack makes it" % folder)
+    path = os.path.join(session.folder, "ptx.records.json")
+    status = job.run([sys.executable, os.path.join(HERE, "cuda.py"), folder, "--json", path])
+    if status == SKIPPED:
+        raise work.Skipped(work.last_lines(job.log, 1))
+    job.records = work.read_json(path) or []
+    for record in job.records:
+        record["measured_on"] = "%s, offline PTX through libcuda" % record["device_name"]
+    if job.records and not session.label:
+        session.label, session.driver = job.records[0]["measured_on"], job.records[0]["driver"]
+    job.facts["found"] = work.lines_of(job.log)
+    if status != 0 and not job.timed_out:
+        raise work.Failed("exit status %s" % status)
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------------
@@ -191,12 +221,13 @@ def all_steps(shapes):
         ("build", 240, build),
         ("devices", 20, devices),
         ("limits", 20, limits),
-        ("tune", 60, tune),
+        ("tune", 90, tune),
     ] + attention_steps(shapes) + [
         ("decode", 25, decode),
         ("projection", 20, projection),
         ("contrast", 40, contrast),
         ("binary", 20, binary),
+        ("ptx", 60, ptx),
         ("tests", 90, tests),
     ]
     return [(name, min(limit_s, shapes.most_s), function) for name, limit_s, function in every]

@@ -20,14 +20,16 @@ class Failed(Exception):
     """A step cannot go on, and why."""
 
 
+def lines_of(path):
+    """What commands wrote to a log, without the commands."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = [line.strip() for line in file.read().replace("\r", "\n").splitlines()]
+    return [line for line in lines if line and not line.startswith("$ ")]
+
+
 def last_lines(path, count=3):
     """The end of a log, as one line."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = [line.strip() for line in file.read().replace("\r", "\n").splitlines() if line.strip()]
-    except OSError:
-        return ""
-    return "; ".join(lines[-count:])
+    return "; ".join(lines_of(path)[-count:])
 
 
 def read_json(path):
@@ -48,8 +50,8 @@ def write_json(path, value):
 
 
 def end_group(process):
-    """End a command and all that it started."""
-    for which, wait_s in ((signal.SIGTERM, 1), (signal.SIGKILL, 5)):
+    """End a command and all that it started. clattn takes the first signal as a wish, and writes what it has."""
+    for which, wait_s in ((signal.SIGTERM, 3), (signal.SIGKILL, 5)):
         try:
             os.killpg(process.pid, which)
         except ProcessLookupError:

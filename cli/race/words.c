@@ -175,16 +175,30 @@ static long long rounded(double length) {
     return (long long)(round(length / unit) * unit);
 }
 
+/* The longest pair that one side clearly wins; NULL: none. */
+static const race_pair *last_clear(const race_results *results, race_contrast which) {
+    for (size_t i = results->length_count; i-- > 0;) {
+        const race_pair *pair = &results->lengths[which][i];
+        if (bench_faster(&pair->attention.point, &pair->recurrence.point) != BENCH_WINNER_UNCLEAR) return pair;
+    }
+    return NULL;
+}
+
 void race_turn(const race_results *results, race_contrast which, race_language language, clattn__text *text) {
     static const char *const crossed[] = {"在 %lld 个词附近反转", "turns near %lld words"};
     static const char *const not_crossed[] = {"直到 %lld 个词都没有反转（%s）", "does not turn up to %lld words (%s)"};
+    static const char *const unclear[] = {"直到 %lld 个词都分不出来：差别小于噪声",
+                                          "cannot be told from the noise up to %lld words"};
     const bench_contrast contrast = race_contrast_of(results, which, language);
     const double crossing = bench_crossing(&contrast, 1, 1);
-    const race_pair *last = &results->lengths[which][results->length_count - 1];
+    const long long longest = results->lengths[which][results->length_count - 1].length;
+    const race_pair *clear = last_clear(results, which);
     if (crossing > 0)
         clattn__text_add(text, crossed[language], rounded(crossing));
+    else if (clear != NULL)
+        clattn__text_add(text, not_crossed[language], longest, winner_text(clear, language));
     else
-        clattn__text_add(text, not_crossed[language], (long long)last->length, winner_text(last, language));
+        clattn__text_add(text, unclear[language], longest);
 }
 
 static void add_lengths(const race_results *results, race_language language, clattn__text *text) {

@@ -9,6 +9,7 @@ const calm = matchMedia("(prefers-reduced-motion: reduce)");
 // A number as it is shown; names of what is no finite number stay as they are.
 function shown(value, decimals) {
     if (typeof value !== "number") return value === null ? "—" : value;
+    if (Number.isInteger(value) && decimals === 0) return grouped(value).replace("-", "−");
     const text = Math.abs(value) >= 1e6 ? value.toExponential(1).replace("e+", "e") : value.toFixed(decimals);
     return (/^-0\.?0*$/.test(text) ? text.slice(1) : text).replace("-", "−");
 }

@@ -35,7 +35,7 @@ function scaled(matrix, pieces) {
     if (Math.abs(matrix.factor - 1) < 1e-9) return pieces;
     const root = 1 / matrix.factor ** 2;
     const whole = matrix.factor > 0 && matrix.factor < 1 && Math.abs(root - Math.round(root)) < 1e-4;
-    return whole ? [["("], ...pieces, [`) / √${Math.round(root)}`]] : [[`${shown(matrix.factor, 3)} · (`], ...pieces, [")"]];
+    return whole ? [["("], ...pieces, [`) / √${Math.round(root)}`]] : [[`${shown(matrix.factor, Number.isInteger(matrix.factor) ? 0 : 3)} · (`], ...pieces, [")"]];
 }
 
 const liveColumns = (matrix, i) => d3.range(matrix.cols).filter(j => !isMasked(matrix, i, j));
@@ -94,9 +94,13 @@ function ruleOf(matrix) {
 
 const sideOf = (matrix, side) => side === "self" ? matrix : matrices.get(matrix[side]);
 
+// "S[a, b]"; of a single number, the symbol.
+const cellName = (matrix, i, j) => matrix.rows * matrix.cols === 1 ? matrix.symbol ?? ""
+    : `${matrix.symbol ?? ""}[${label(matrix.row_labels, i)}, ${label(matrix.col_labels, j)}]`;
+
 // "S[a, b] = ..." with the cell's numbers, as pieces.
 function formulaOf(matrix, i, j) {
-    const name = [`${matrix.symbol ?? ""}[${label(matrix.row_labels, i)}, ${label(matrix.col_labels, j)}]`, matrix.role];
+    const name = [cellName(matrix, i, j), matrix.role];
     if (isMasked(matrix, i, j)) return [name, [say(" 被遮住：不参加计算", " is masked: it takes no part")]];
     const value = matrix.values[i][j], rule = ruleOf(matrix);
     if (matrix.averaged) {

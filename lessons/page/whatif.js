@@ -10,8 +10,9 @@ function isAdjustable({ id, matrix }) {
 }
 
 function slider(matrix, i, j, reach, changed) {
-    const input = element("input", ""), name = `${matrix.symbol ?? ""}[${label(matrix.row_labels, i)}, ${label(matrix.col_labels, j)}]`;
-    Object.assign(input, { type: "range", min: -reach, max: reach, step: matrix.decimals === 0 ? 1 : reach / 40, value: matrix.values[i][j], ariaLabel: name });
+    const input = element("input", ""), name = cellName(matrix, i, j);
+    const least = matrix.ledger ? matrix.low : -reach; // a ledger holds sizes
+    Object.assign(input, { type: "range", min: least, max: reach, step: matrix.decimals === 0 ? 1 : reach / 40, value: matrix.values[i][j], ariaLabel: name });
     input.addEventListener("input", () => {
         matrix.values[i][j] = +input.value;
         changed();
@@ -20,7 +21,7 @@ function slider(matrix, i, j, reach, changed) {
 }
 
 function sliders({ matrix }, changed) {
-    const reach = Math.max(1, ...matrix.values.flat().map(Math.abs)), original = matrix.values.map(row => row.slice());
+    const reach = Math.max(1, matrix.ledger ? matrix.high : 0, ...matrix.values.flat().map(Math.abs)), original = matrix.values.map(row => row.slice());
     const labels = original.flatMap((row, i) => row.map((_, j) => slider(matrix, i, j, reach, changed)));
     const reset = element("button", "", say("复原", "Reset"));
     reset.type = "button";

@@ -1,8 +1,9 @@
-"""test_gpu_check.py SOURCE PROGRAM: gpu-check with fakes of everything that it meets on a machine with a GPU.
+"""test_gpu_check.py SOURCE PROGRAM [FAKE_CUDA LIST_LAUNCHES]: gpu-check with fakes of everything that it meets on a machine with a GPU.
 
 SPDX-License-Identifier: Apache-2.0
 
-SOURCE is the repository, PROGRAM a clattn that is real.
+SOURCE is the repository, PROGRAM a clattn that is real; FAKE_CUDA the folder of a libcuda that is not, LIST_LAUNCHES the program of that
+name.
 """
 import contextlib
 import io
@@ -18,6 +19,7 @@ import unittest
 from unittest import mock
 
 SOURCE, PROGRAM = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+FAKE_CUDA, LIST_LAUNCHES = map(os.path.abspath, sys.argv[3:5]) if len(sys.argv) > 4 else (None, None)
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(SOURCE, "bench", "gpu_check"))
 
@@ -59,7 +61,8 @@ class Case(unittest.TestCase):
     def run_check(self, *options, path=None, **environment):
         """gpu-check with the fakes in place of a build: (exit status, what it printed)."""
         environment = dict(os.environ, PATH=path or self.fakes + os.pathsep + os.environ["PATH"], **environment)
-        process = subprocess.run([sys.executable, os.path.join(SOURCE, "bench", "gpu_check"), self.out, "--build", self.fakes, *options],
+        process = subprocess.run([sys.executable, os.path.join(SOURCE, "bench", "gpu_check"), self.out, "--build", self.fakes, "--kit",
+                                  os.path.join(self.root, "no kit"), *options],
                                  env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False)
         return process.returncode, process.stdout
 
@@ -78,7 +81,7 @@ class Steps(Case):
         self.assertEqual(status, 0, printed)
         outcomes = self.outcomes()
         self.assertEqual(len([name for name in outcomes if name.startswith("attention_")]), 6)
-        self.assertEqual({name for name, outcome in outcomes.items() if outcome == "skipped"}, {"build", "tune", "tests"})
+        self.assertEqual({name for name, outcome in outcomes.items() if outcome == "skipped"}, {"build", "tune", "tests", "ptx"})
         self.assertRegex(printed, "skipped in .* s: this program has no `tune`")
         self.assertEqual({record["measured_on"] for record in self.result()["records"]}, {fakes.DEVICE["name"]})
         self.assertEqual([record["step"] for record in self.result("limits")["records"]], ["limits"])
@@ -141,19 +144,27 @@ class Steps(Case):
         self.assertIn("gpu-check: ", printed)
         self.assertNotIn("Traceback", printed)
 
+    def test_a_program_of_another_machine(self):
+        self.without_a_program("#!/bin/sh\necho 'version GLIBC_9 not found' >&2; exit 1\n", "does not run here: version GLIBC_9 not found")
+
     def test_without_a_compiler_and_a_program(self):
+        self.without_a_program(None, "there is no program")
+
+    def without_a_program(self, program, text):
         for tool in TOOLS:
             os.symlink(shutil.which(tool), os.path.join(self.fakes, tool))
         source = self.folder("source")
         shutil.copy(os.path.join(SOURCE, "run"), source)
         shutil.copytree(os.path.join(SOURCE, "bench"), os.path.join(source, "bench"))
+        if program:
+            fakes.script(self.fakes, "clattn", program)
         with mock.patch.dict(globals(), SOURCE=source):
             status, printed = self.run_check(path=self.fakes)
         self.assertEqual(status, 1, printed)
         self.assertIn("CMake 3.22 or newer is needed", printed)
         self.assertEqual(self.outcomes()["build"], "failed")
         self.assertEqual(self.outcomes()["limits"], "skipped")
-        self.assertIn("there is no program", printed)
+        self.assertIn(text, printed)
 
 
 class Cards(Case):
@@ -176,8 +187,13 @@ class Cards(Case):
         self.assertIsNone(self.reading()["throttled"])
 
     def test_a_tool_that_fails_costs_nothing(self):
-        fakes.script(self.fakes, "nvidia-smi", "#!/bin/sh\necho 'No devices were found'; exit 6\n")
-        self.assertIsNone(self.reading())
+        calls = os.path.join(self.root, "calls")
+        fakes.script(self.fakes, "nvidia-smi", "#!/bin/sh\necho >>%s; echo 'No devices were found'; exit 6\n" % calls)
+        with mock.patch.dict(os.environ, PATH=self.fakes + os.pathsep + os.environ["PATH"]):
+            broken = card.Card()
+            self.assertEqual([broken.read() for _ in range(9)], [None] * 9)
+        with open(calls, encoding="utf-8") as file: # by newer and older names of fields
+            self.assertEqual(len(file.readlines()), 2 * card.MOST_MISSES)
         self.assertEqual(card.text(None), "no reading")
 
     def test_what_amd_smi_says(self):
@@ -210,7 +226,7 @@ class Machines(Case):
         self.missing = {opencl.LOADER: "not found", opencl.NVIDIA_DRIVER: "not found"}
         stack = contextlib.ExitStack()
         self.addCleanup(stack.close)
-        for name, value in (("VENDOR_FOLDER", self.vendors), ("DRIVER_FOLDERS", (self.drivers,)), ("has_nvidia", lambda: True),
+        for name, value in (("VENDOR_FOLDER", self.vendors), ("DRIVER_FOLDERS", (self.drivers,)), ("LOADER_FOLDERS", ()), ("has_nvidia", lambda: True),
                             ("loads", self.loads)):
             stack.enter_context(mock.patch.object(opencl, name, value))
 
@@ -245,8 +261,24 @@ class Machines(Case):
         self.folder("packages")
         self.touch("packages", opencl.LOADER)
         environment, said = self.bring_up(os.path.join(self.root, "packages"))
-        self.assertIn(os.path.join(self.root, "packages"), environment["LD_LIBRARY_PATH"])
+        self.assertEqual(os.listdir(environment["LD_LIBRARY_PATH"]), [opencl.LOADER])
         self.assertIn("libOpenCL.so.1: loads", said)
+
+    def test_what_the_system_has_is_not_taken_from_what_is_carried(self):
+        self.missing = {}
+        self.folder("packages")
+        self.touch("packages", opencl.LOADER)
+        self.touch("packages", "libother.so.2")
+        environment, _ = self.bring_up(os.path.join(self.root, "packages"))
+        self.assertNotIn("LD_LIBRARY_PATH", environment)
+
+    def test_the_loader_lies_where_the_linker_does_not_look(self):
+        self.touch("drivers", opencl.LOADER)
+        self.touch("drivers", "libother.so.2")
+        for _ in range(2): # the second time there is a link already
+            environment, said = self.bring_up()
+            self.assertEqual(os.listdir(environment["LD_LIBRARY_PATH"]), [opencl.LOADER])
+            self.assertIn("libOpenCL.so.1: from " + self.drivers, said)
 
     @unittest.skipUnless(shutil.which("dpkg-deb"), "no dpkg-deb here")
     def test_the_loader_is_carried_in_a_package(self):
@@ -406,10 +438,89 @@ class Rivals(Case):
             self.assertEqual((status, found), (0, {("clattn fused", 24), ("clattn fused", 32)}), printed)
             self.assertIn(reason, printed)
 
-    def test_what_was_measured_before_a_crash_is_kept(self):
-        status, found, printed = self.bench("crash later")
-        self.assertEqual((status, {length for _, length in found}), (1, {24}), printed)
-        self.assertIn("GIVEN UP: python3 with torch has ended", printed)
+    def test_what_was_measured_before_the_end_is_kept(self):
+        for mode, text in (("crash later", "python3 with torch has ended"), ("end later", "asked to end")):
+            status, found, printed = self.bench(mode)
+            self.assertEqual((status, {length for _, length in found}), (1, {24}), printed)
+            self.assertIn("GIVEN UP: " + text, printed)
+
+
+@unittest.skipUnless(FAKE_CUDA, "no fake of CUDA was built")
+class WithoutOpenCL(Case):
+    """A driver that has CUDA and no OpenCL: kernels from PTX, on a libcuda that is a fake."""
+
+    def setUp(self):
+        super().setUp()
+        self.kit = self.folder("kit", "ptx")
+        subprocess.run([LIST_LAUNCHES, self.kit], check=True)
+        path = os.path.join(self.kit, "launches.json")
+        with open(path, encoding="utf-8") as file:
+            launches = json.load(file)
+        for launch in launches:
+            for step in launch["steps"]:
+                step["ptx"] = "fake.ptx"
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(launches, file)
+        with open(os.path.join(self.kit, "fake.ptx"), "w", encoding="utf-8") as file:
+            file.write(".visible .entry fake()")
+
+    def cuda(self, mode, folder=FAKE_CUDA):
+        path = os.path.join(self.root, "records.json")
+        process = subprocess.run([sys.executable, os.path.join(SOURCE, "bench", "gpu_check", "cuda.py"), self.kit, "--json", path],
+                                 env=dict(os.environ, LD_LIBRARY_PATH=folder, FAKE_CUDA=mode), stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False)
+        return process.returncode, process.stdout, work.read_json(path)
+
+    def test_what_is_right_is_timed_and_nothing_else(self):
+        status, printed, records = self.cuda("")
+        self.assertEqual(status, 1, printed) # the fake does not decode
+        self.assertRegex(printed, "NOT TIMED, decode f16 d128: wrong: row 0 differs from the reference")
+        for case in ("attention f16 d128", "attention bf16 d128", "attention f32 d64", "project f32"):
+            self.assertIn(case + ": right", printed)
+        self.assertEqual({(record["op"], record["dtype"]) for record in records},
+                         {("attention", "f16"), ("attention", "bf16"), ("attention", "f32"), ("project_qkv", "f32")})
+        self.assertEqual({record["path"] for record in records}, {"offline PTX through libcuda"})
+        self.assertEqual(len(records), 11)
+
+    def test_a_kernel_that_computes_nothing(self):
+        status, printed, records = self.cuda("wrong")
+        self.assertEqual((status, records), (1, []), printed)
+        self.assertEqual(printed.count("NOT TIMED"), 7)
+
+    def test_ptx_that_is_refused(self):
+        status, printed, records = self.cuda("no ptx")
+        self.assertEqual((status, records), (1, []), printed)
+        self.assertIn("CUDA_ERROR_INVALID_PTX (218): ptxas fatal: a log", printed)
+
+    def test_no_gpu_and_no_driver(self):
+        self.assertEqual(self.cuda("no gpu")[:2], (77, "libcuda has no GPU: cuInit: CUDA_ERROR_NO_DEVICE (100)\n"))
+        status, printed, _ = self.cuda("", folder=self.root)
+        if status != 77:
+            self.skipTest("there is a libcuda here")
+        self.assertIn("no libcuda here", printed)
+
+    def test_the_step_says_what_it_is(self):
+        fakes.clattn(self.fakes, [], "if words[0] == 'devices': fake = dict(%r, problem='no OpenCL'); "
+                     "json.dump({'devices': [fake]}, open(words[-1], 'w')); sys.exit(0)" % fakes.DEVICE)
+        status, printed = self.run_check("--kit", os.path.dirname(self.kit), "--only", "ptx,limits", LD_LIBRARY_PATH=FAKE_CUDA)
+        self.assertEqual(status, 1, printed)
+        self.assertIn("no OpenCL GPU is usable: no OpenCL", printed)
+        self.assertEqual({record["measured_on"] for record in self.result()["records"]}, {"Fake CUDA GPU, offline PTX through libcuda"})
+        self.assertEqual(self.outcomes()["limits"], "skipped")
+        self.assertRegex(printed, r"\noffline PTX through libcuda +f16 +causal")
+
+
+class Kits(Case):
+    def test_what_is_packed(self):
+        build = self.folder("build")
+        self.assertNotEqual(self.run_check("--pack")[0], 0)
+        shutil.copy(PROGRAM, build)
+        _, printed = self.run_check("--pack", "--build", build)
+        self.assertIn("the program, 0 suites", printed)
+        self.assertTrue(os.access(os.path.join(self.out, "bin", "clattn"), os.X_OK))
+        self.assertIn("no PTX", printed)
+        packed = os.listdir(os.path.join(self.out, "packages"))
+        self.assertFalse([name for name in packed if name.startswith(("libc.so", "libm.so", "ld-"))], packed)
 
 
 class Binaries(unittest.TestCase):

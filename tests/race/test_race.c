@@ -74,6 +74,11 @@ START_TEST(the_sentences_follow_the_figures) {
     expect_sentence(&noisy, RACE_EN, 1, "too noisy to say why");
     noisy.units[1].attention.point.noise = 0.5;
     expect_sentence(&noisy, RACE_EN, 0, "(Noise 50 %: the machine had other work.)");
+    race_results loud = results_of(0.01, 3.8, 1.5, 8);
+    for (size_t i = 0; i < loud.length_count; i++) loud.lengths[RACE_CORE][i].attention.point.noise = 0.9;
+    expect_sentence(&loud, RACE_EN, 2, "core against core the picture cannot be told from the noise up to 2048 words");
+    expect_sentence(&loud, RACE_EN, 2, "it does not turn up to 2048 words (attention)");
+    expect_sentence(&loud, RACE_ZH, 2, "分不出来");
     race_results slow = results_of(0.01, 3.8, 0.0034, 4);
     expect_sentence(&slow, RACE_EN, 1, "attention ran 3.80x as fast and the recurrence 0.0034x");
     race_results single = results_of(0.01, 1, 1, 4);

@@ -262,6 +262,8 @@ def check_page(browser, path, width, figures):
             check_question(browser, where)
     if path.stem == "parameters":
         check_parameters(figures, browser.words())
+    policy = browser.script("return document.querySelector('meta[http-equiv=Content-Security-Policy]')?.content ?? ''")
+    check(policy.startswith("default-src 'none'") and "unsafe" not in policy, where, ": its policy is", policy)
     wide = browser.script("return document.documentElement.scrollWidth")
     check(wide <= width, where, ": is", wide, "pixels wide")
     if width == 1280 and path.parent.name == "en":  # the colours are the same in both languages
@@ -314,6 +316,16 @@ def check_playing(browser, path):
     check(browser.count().startswith("1 /"), "playing: the slider leads to", browser.count())
 
 
+def check_full_screen(browser, path):
+    browser.open(path, 1280)
+    for full in (True, False):
+        browser.press("f")
+        deadline = time.monotonic() + 5
+        while browser.script("return Boolean(document.fullscreenElement)") != full and time.monotonic() < deadline:
+            time.sleep(.1)
+        check(browser.script("return Boolean(document.fullscreenElement)") == full, "full screen: F leads to", not full)
+
+
 def check_calm(browser, path):
     browser.open(path, 1280, CALM)
     now, last = browser.count().split(" / ")
@@ -359,6 +371,17 @@ def check_sliders(browser, path):
     check(browser.script(last) != before, "sliders: the scores stay")
     browser.script("document.querySelector('#block-w_q .sliders button').click()")
     check(browser.script(last) == before, "sliders: Reset leaves", browser.script(last), "instead of", before)
+
+
+def check_any_count(browser, path):
+    """Parameters for any sizes: 3 · 768 · 64 · 12, GPT-2's."""
+    browser.open(path, 1280)
+    browser.press(Keys.END)
+    for name, value in {"d_in": 768, "d_k": 64, "heads": 12}.items():
+        browser.script("const s = document.querySelector(`#block-${arguments[0]} .sliders input`); s.value = arguments[1]; "
+                       "s.dispatchEvent(new Event('input'))", name, value)
+    count = browser.script("return document.querySelector('#block-count .cell text').textContent")
+    check(count == "1,769,472", "any count: it is", count)
 
 
 def check_lanes(browser, path):
@@ -435,10 +458,12 @@ def main(program, figures, folder):
                     check_page(browser, folder / language / f"{name}.html", width, figures)
         check_course(browser, folder / "en", names)
         check_playing(browser, folder / "zh" / "alignment.html")
+        check_full_screen(browser, folder / "zh" / "alignment.html")
         check_calm(browser, folder / "zh" / "alignment.html")
         check_focus(browser, folder / "zh" / "word-vectors.html")
         check_turning(browser, folder / "zh" / "word-vectors.html")
         check_sliders(browser, folder / "zh" / "projection.html")
+        check_any_count(browser, folder / "en" / "qkv.html")
         check_lanes(browser, folder / "en" / "race.html")
         check_printing(browser, folder / "en" / "projection.html")
         check_own_words(browser, program, folder)

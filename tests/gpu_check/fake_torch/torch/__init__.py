@@ -3,7 +3,8 @@
 SPDX-License-Identifier: Apache-2.0
 
 FAKE_TORCH is what goes wrong: "no gpu", "wrong" (flash computes something else), "hang" or "crash" (in the first run of flash),
-"crash later" (in the third of length 32), "another gpu" (there are two, of other names). cudnn never takes the type f32, as in truth.
+"crash later" (in the third of length 32), "end later" (there it asks the program to end), "another gpu" (there are two, of other
+names). cudnn never takes the type f32, as in truth.
 """
 import array
 import contextlib

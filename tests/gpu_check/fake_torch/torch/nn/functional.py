@@ -1,11 +1,13 @@
 """SPDX-License-Identifier: Apache-2.0"""
 import os
+import signal
 import time
 
 import torch
 
 from .attention import FORCED
 
+LATER = {"crash later": os.abort, "end later": lambda: os.kill(os.getppid(), signal.SIGTERM)}
 runs = []
 computed = {} # by the inputs: a run is slow enough once
 
@@ -19,10 +21,10 @@ def scaled_dot_product_attention(q, k, v, is_causal, enable_gqa=False):
         os.abort()
     if FORCED == ["flash"] and torch.MODE == "hang":
         time.sleep(600)
-    if FORCED == ["flash"] and torch.MODE == "crash later" and q.shape[2] == 32:
+    if FORCED == ["flash"] and torch.MODE in LATER and q.shape[2] == 32:
         runs.append(q)
         if len(runs) == 3: # of which the first two are those that prove it
-            os.abort()
+            LATER[torch.MODE]()
     if FORCED == ["flash"] and torch.MODE == "wrong":
         return v.reshape((q.shape[0], q.shape[1], q.shape[2], v.shape[3]))
     if id(q) not in computed:
