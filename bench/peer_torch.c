@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "pin.h"
 
 extern char **environ;
 
@@ -111,7 +112,10 @@ static void start(bench_torch *torch) {
         close(input[1]);
         return;
     }
+    bench_affinity saved;
+    bench_pin_widen(&saved); /* which it inherits */
     if (spawn(torch, input, output)) torch->why[0] = 0;
+    bench_pin_restore(&saved);
     close(input[0]);
     close(output[1]);
     torch->to = input[1];

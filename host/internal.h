@@ -144,6 +144,7 @@ typedef struct clattn__device {
     bool has_f64;                        /* whether they compute in f64 */
     int vector_width;                    /* of CPU rows; the native ISA level's or the device's native width */
     size_t max_work_group;               /* GPU rows */
+    bool understates_work_groups;        /* what its driver says of a kernel's largest work-group is too little */
     size_t local_bytes;                  /* GPU rows */
     size_t max_params_bytes;
     size_t max_alloc_bytes;              /* of one buffer; 0: as much as there is memory */

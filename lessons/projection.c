@@ -79,6 +79,7 @@ static void show_projected(lesson *lesson, const cast *cast) {
                 NULL);
     lesson_show(lesson, "w_k", doc_text(doc, "应答的眼镜 W_k", "The glasses for answering, W_k"), "W_k", DOC_ROLE_K, w_k, NULL,
                 NULL);
+    doc_say(doc, "透过眼镜看到的，就是查询 q 和键 k。", "What is seen through them are the query q and the keys k.");
     const mat q = lesson_product(lesson, cast->it_vector, w_q), k = lesson_product(lesson, cast->vectors, w_k);
     doc_matrix *query = lesson_show(lesson, "q", doc_text(doc, "“it”的查询 q = x·W_q", "The query of “it”, q = x·W_q"), "q",
                                     DOC_ROLE_Q, q, cast->it.labels, NULL);
@@ -110,7 +111,7 @@ void lesson_projection(lesson *lesson) {
         .vectors = mat_of(&lesson->arena, CANDIDATES, 2, candidate_vectors),
     };
     doc_say(doc,
-            "The dog chased the ball but could not catch it：狗追着球跑，可是抓不住它。%s要找自己指的是谁：%s、%s，还是%s？"
+            "“The dog chased the ball but could not catch it”：狗追着球跑，可是抓不住它。%s要找自己指的是谁：%s、%s，还是%s？"
             "每个词有两个数。",
             "The dog chased the ball but could not catch it. The word %s looks for what it stands for: %s, %s or %s? Each "
             "word has two numbers.",

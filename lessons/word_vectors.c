@@ -103,14 +103,14 @@ static void show_attention(lesson *lesson, const sentence *s, const lesson_atten
     doc_step(doc, "按权重把所有的 V 混合起来，得到 Z；再加上原来的 X（残差），词就搬家了。",
              "Mix all V by those weights: Z. Then add the X it started from (the residual): the words have moved.");
     lesson_derive(lesson_show(lesson, "z", doc_text(doc, "输出 Z = A·V", "Output Z = A·V"), "Z", DOC_ROLE_OUT, attention->out,
-                              s->words.labels, axes),
+                              s->words.at, axes),
                   DOC_RULE_PRODUCT, "weights", "v", 1);
 }
 
 static void show_moved(lesson *lesson, const sentence *s, mat moved) {
     doc *doc = &lesson->doc;
     lesson_derive(lesson_show(lesson, "moved", doc_text(doc, "残差 Z + X", "Residual Z + X"), "Z+X", DOC_ROLE_OUT, moved,
-                              s->words.labels, axes),
+                              s->words.at, axes),
                   DOC_RULE_SUM, "z", "x", 1);
     show_space(lesson, "arrows", doc_text(doc, "搬家：从 X 到 Z + X", "The move: from X to Z + X"), s, moved, true);
     doc_summary(doc, "箭头就是 Z：所有的词交给它的内容，它自己的也在内。%s挪了 %.2f。",

@@ -9,7 +9,8 @@ import re
 import shutil
 import subprocess
 
-TOOL_LIMIT_S = 10
+TOOL_LIMIT_S = 5
+MOST_MISSES = 2 # one after the other: a tool that hangs costs seconds each time
 
 # What is asked of nvidia-smi. Drivers before 535 say "throttle" where newer ones say "event".
 NVIDIA_FIELDS = (
@@ -126,9 +127,14 @@ class Card:
     def __init__(self, index=0):
         self.index = index
         self.tool, self.reader = next(((name, reader) for name, reader in READERS if shutil.which(name)), (None, None))
+        self.misses = 0
 
     def read(self):
-        return self.reader(self.index) if self.reader else None
+        if not self.reader or self.misses == MOST_MISSES:
+            return None
+        reading = self.reader(self.index)
+        self.misses = 0 if reading else self.misses + 1
+        return reading
 
 
 def marks(readings):

@@ -170,8 +170,9 @@ class Report:
                  "<h1>gpu-check</h1>", "<p>%s</p>" % escape(self.date)]
         lines += ["<p>%s</p>" % escape(note) for note in self.notes()]
         lines += page_table(TITLES, self.rows)
-        lines += ["<h2>Steps</h2>"] + page_table(("step", "outcome", "s", "detail", "before", "after", "marks"), (
-            (step["step"], step["outcome"], "%.1f" % step["seconds"], "; ".join([step["detail"]] + step["facts"].get("found", [])),
+        lines += ["<h2>Steps</h2>", "<style>h2 ~ table td, h2 ~ table th { text-align: left; white-space: normal }</style>"] + page_table(("step", "outcome", "s", "detail", "before", "after", "marks"), (
+            (step["step"], step["outcome"], "%.1f" % step["seconds"],
+             "; ".join(filter(None, [step["detail"]] + step["facts"].get("found", []))),
              card.text(step["before"]), card.text(step["after"]), "; ".join(step["marks"])) for step in self.session.taken))
         return "\n".join(lines + ["</body></html>", ""])
 

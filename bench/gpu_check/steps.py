@@ -160,7 +160,8 @@ def attention(dtype, head_dim):
 
 def decode(session, job):
     for heads, kv_heads, keys in session.shapes.decode:
-        bench(session, job, ["attention"], ["--one-type", "--algorithm", "split", "--dtype", "f16", "--head-dim", "128", "--len", "1",
+        bench(session, job, ["attention"], ["--one-type", "--algorithm", "split", "--dtype", "f16", "--len", "1",
+                                            "--head-dim", str(max(session.shapes.head_dims)),
                                             "--heads", str(heads), "--kv-heads", str(kv_heads), "--kv-len", str(keys)] + peers(session))
 
 
@@ -220,7 +221,7 @@ def all_steps(shapes):
         ("build", 240, build),
         ("devices", 20, devices),
         ("limits", 20, limits),
-        ("tune", 60, tune),
+        ("tune", 90, tune),
     ] + attention_steps(shapes) + [
         ("decode", 25, decode),
         ("projection", 20, projection),

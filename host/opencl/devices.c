@@ -190,6 +190,30 @@ static void describe_problem(const clattn__opencl_api *api, cl_device_id device,
         out[0] = 0;
 }
 
+/* What drivers say of themselves, or make of kernels, that is not as it should be. The self-check judges each kernel nevertheless:
+ * a row here spares its time, or lets it judge at all. */
+static const struct quirk {
+    const char *platform, *driver; /* beginnings */
+    bool understates_work_groups;  /* a kernel's largest work-group is said to be smaller than those that it runs */
+    bool fails_cpu_family;         /* compiles CPU rows for a minute and then wrong; serves them where they are asked for by name */
+} quirks[] = {
+    /* Mesa's rusticl on llvmpipe, 22.3.6: names its SIMD width, 32, for kernels compiled for 128, which it runs right. Products of
+     * the CPU family come out wrong; Mesa warns that it takes what is not uniform for uniform. */
+    {"rusticl", "22.", true, true},
+};
+
+static bool begins(const char *text, const char *with) {
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static void apply_quirks(clattn__device *device) {
+    for (const struct quirk *q = quirks; q < quirks + sizeof quirks / sizeof *quirks; q++) {
+        if (!begins(device->info.platform, q->platform) || !begins(device->info.driver, q->driver)) continue;
+        device->understates_work_groups |= q->understates_work_groups;
+        device->has_cpu_family &= !q->fails_cpu_family;
+    }
+}
+
 void clattn__opencl_describe(const clattn__opencl_api *api, cl_device_id device, clattn__device *out) {
     cl_platform_id platform = NULL;
     cl_device_type type = 0;
@@ -223,6 +247,7 @@ void clattn__opencl_describe(const clattn__opencl_api *api, cl_device_id device,
     describe_problem(api, device, out, info->problem, sizeof info->problem);
     out->has_gpu_family = !info->problem[0];
     out->has_cpu_family = !info->problem[0] && info->kind == CLATTN_DEVICE_OPENCL_CPU;
+    apply_quirks(out);
 }
 
 /* A name, a version: what is of no other use to us. */

@@ -113,7 +113,7 @@ static clattn_status check_limits(clattn_context *context, const clattn__row *ro
     if (code == CL_SUCCESS)
         code = cl->api.GetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, NULL);
     if (code != CL_SUCCESS) return clattn__opencl_fail(context, "clGetKernelWorkGroupInfo", code);
-    if (work_group < wanted)
+    if (work_group < wanted && !context->device.understates_work_groups)
         return clattn__fail(context, CLATTN_ERROR_BUILD, "%s needs work-groups of %zu; this device runs it with at most %zu",
                             row->name, wanted, work_group);
     if (local > context->device.local_bytes)

@@ -44,7 +44,7 @@ class MatrixFigure {
         const half = width / 2 - 24, natural = this.geometry.left + (this.matrix.cols + this.rowsAdd) * this.geometry.cell + 2;
         if (this.node.closest("figure")?.parentNode.childElementCount > 1 && width > 700 && natural > half && natural < 1.35 * half) {
             const tight = this.measure(half);
-            if (tight.numbers) this.geometry = tight;
+            if (tight.numbers && tight.whole >= this.geometry.whole) this.geometry = tight;
         }
         this.render(width);
     }
@@ -62,7 +62,8 @@ class MatrixFigure {
         const cell = fit(width - left - 4 - lean); // over which the last name leans
         const high = rows > 32 ? Math.min(cell, 9) : Math.min(Math.max(cell * .72, 22), rows > 12 ? 26 : 50);
         const head = turned ? longest * .82 + 16 : size + 10;
-        return { size, left, cell, high, turned, top: head + (this.matrix.col_axis ? size + 6 : 0),
+        const whole = widest(names(row_labels, rows)) + 12 <= width * .38; // whether no name of a row is cut
+        return { size, left, cell, high, turned, whole, top: head + (this.matrix.col_axis ? size + 6 : 0),
             numbers: widest(numbers) * .86 + 3 <= cell && high >= 16 };
     }
 

@@ -92,12 +92,12 @@ class SpaceFigure {
             this.svg.append("text").attr("class", "axis-name").attr("x", x).attr("y", y).attr("dy", ".35em").attr("text-anchor", "middle")
                 .text(this.space.axes?.[d] ?? "xyz"[d]);
             for (const tick of d3.ticks(start[d], high, 4).filter(t => t !== start[d])) {
-                const [a, b] = this.project(start.map((v, n) => n === d ? tick : v));
-                this.svg.append("text").attr("class", "tick").attr("x", d === 2 ? a - 8 : a).attr("y", d === 2 ? b : b + this.size)
-                    .attr("dy", ".3em").attr("text-anchor", d === 2 ? "end" : "middle")
-                    .style("font-size", `${this.size * .72}px`).text(precise(tick));
-                const wide = textWidth(precise(tick)) * this.size * .72, right = d === 2 ? a - 8 : a + wide / 2, low = d === 2 ? b : b + this.size;
-                this.ticks.push([right - wide, low - this.size * .4, right, low + this.size * .4]);
+                const [a, b] = this.project(start.map((v, n) => n === d ? tick : v)), size = this.size * .72, wide = textWidth(precise(tick)) * size;
+                const right = d === 2 ? a - 8 : a + wide / 2, low = d === 2 ? b : b + this.size, box = [right - wide, low - size * .55, right, low + size * .55];
+                if (this.ticks.some(other => overlap(box, other))) continue;
+                this.ticks.push(box);
+                this.svg.append("text").attr("class", "tick").attr("x", right).attr("y", low).attr("dy", ".3em").attr("text-anchor", "end")
+                    .style("font-size", `${size}px`).text(precise(tick));
             }
         });
     }

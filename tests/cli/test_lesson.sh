@@ -81,7 +81,7 @@ for figure in '1×5 + 2×7 = 19' '= 22' '= 43' '= 50'; do prints "$figure"; done
 good qkv
 prints 'The      -0.34  -1.46  -1.02  -0.37'
 good word-vectors
-prints '中国 China    2.37   4.65  10.58'
+prints '中国    2.37   4.65  10.58'
 good mask
 prints '可爱 cute    0.19  0.21  0.17  0.22  0.21'
 

@@ -187,8 +187,13 @@ class Cards(Case):
         self.assertIsNone(self.reading()["throttled"])
 
     def test_a_tool_that_fails_costs_nothing(self):
-        fakes.script(self.fakes, "nvidia-smi", "#!/bin/sh\necho 'No devices were found'; exit 6\n")
-        self.assertIsNone(self.reading())
+        calls = os.path.join(self.root, "calls")
+        fakes.script(self.fakes, "nvidia-smi", "#!/bin/sh\necho >>%s; echo 'No devices were found'; exit 6\n" % calls)
+        with mock.patch.dict(os.environ, PATH=self.fakes + os.pathsep + os.environ["PATH"]):
+            broken = card.Card()
+            self.assertEqual([broken.read() for _ in range(9)], [None] * 9)
+        with open(calls, encoding="utf-8") as file: # by newer and older names of fields
+            self.assertEqual(len(file.readlines()), 2 * card.MOST_MISSES)
         self.assertEqual(card.text(None), "no reading")
 
     def test_what_amd_smi_says(self):
