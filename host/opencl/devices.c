@@ -197,8 +197,9 @@ static const struct quirk {
     bool understates_work_groups;  /* a kernel's largest work-group is said to be smaller than those that it runs */
     bool fails_cpu_family;         /* compiles CPU rows for a minute and then wrong; serves them where they are asked for by name */
 } quirks[] = {
-    /* Mesa's rusticl on llvmpipe, 22.3.6: names its SIMD width, 32, for kernels compiled for 128, which it runs right. Products of
-     * the CPU family come out wrong; Mesa warns that it takes what is not uniform for uniform. */
+    /* Mesa's rusticl on llvmpipe, 22.3.6: names its SIMD width, 32, for kernels compiled for 128, and runs them. It also counts local
+     * memory twice, so that tiles past 16 KiB do not fit, and gets products wrong from their second row on, in both families: the
+     * self-check drops those. */
     {"rusticl", "22.", true, true},
 };
 
