@@ -585,6 +585,7 @@ static bool open_session(bool quick) {
     const bool open = tune_session_open(&session, "opencl:0:0:gpu", quick, &error);
     if (!open) printf("not run: %s\n", error.text);
     session.scale = TUNE_SCALE_TINY;
+    session.most_seconds = 0;
     return open;
 }
 
@@ -743,6 +744,20 @@ START_TEST(quick_keeps_to_its_number_of_programs) {
 }
 END_TEST
 
+START_TEST(quick_keeps_to_its_time) {
+    make_directory();
+    if (open_session(true)) {
+        session.most_seconds = 1e-6;
+        measure(OP_PROJECT);
+        ck_assert_uint_eq(session.count, 0);
+        ck_assert_uint_eq(session.device.context->builds, 0);
+        ASSERT_SAYS(session.remarks.data, "left out, project of 257 rows, 257 by 257: 0 s are over");
+    }
+    tune_session_close(&session);
+    remove_directory();
+}
+END_TEST
+
 #ifdef CLATTN_TESTS_OPENCL
 /* In place of the C library's: while `counts_work`, the time that this process has computed, on all its threads, stands for the
  * time that has passed, so that other programs on the machine are no noise. */
@@ -844,6 +859,7 @@ static Suite *tuning_suite(void) {
 #endif
     tcase_add_test(tests, quick_needs_no_more_programs);
     tcase_add_test(tests, quick_keeps_to_its_number_of_programs);
+    tcase_add_test(tests, quick_keeps_to_its_time);
 #ifdef CLATTN_TESTS_OPENCL
     tcase_add_test(tests, a_slow_default_is_replaced);
     tcase_add_test(tests, a_wrong_row_is_left_out);

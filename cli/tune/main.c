@@ -6,14 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/clock.h"
 #include "bench/pin.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "tune.h"
-
-/* In a hurry no kind of problem is begun after so many seconds. */
-static const double QUICK_BEGINS_S = 35;
 
 typedef struct tune_options {
     const char *device, *json;
@@ -146,13 +142,7 @@ static bool has_choices(const tune_session *session) {
 static bool measure_all(tune_session *session, int op, const char *path, bench_error *error) {
     tune_shape shapes[TUNE_MOST_SHAPES];
     const size_t count = tune_shapes(op, session->quick, session->scale, shapes);
-    const double start = bench_now_ms();
     for (size_t n = 0; n < count; n++) {
-        if (session->quick && bench_now_ms() - start > 1e3 * QUICK_BEGINS_S) {
-            tune_remark(session, "left out, the last %zu kinds of problems of %zu: %.0f s are over", count - n, count,
-                        QUICK_BEGINS_S);
-            return true;
-        }
         if (!tune_measure(session, &shapes[n], error)) return false;
         if (has_choices(session) && !tune_store(session, path, NULL, error)) return false;
     }

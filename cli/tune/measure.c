@@ -8,15 +8,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/clock.h"
 #include "tune.h"
 
 /* A plan may need, beside the row, those that its self-check and its other steps need. */
 enum { BUILDS_OF_A_PLAN = 6 };
 
+/* After so many seconds quick makes no more plans, and ends with what it has. */
+static const double QUICK_SECONDS = 40;
+
 /* ---- the session ----------------------------------------------------------------------------------------------------- */
 
 bool tune_session_open(tune_session *session, const char *device, bool quick, bench_error *error) {
-    *session = (tune_session){.quick = quick, .seed = 1, .most_builds = quick ? TUNE_QUICK_BUILDS : 0};
+    *session = (tune_session){.quick = quick, .seed = 1, .start_ms = bench_now_ms()};
+    if (quick) {
+        session->most_builds = TUNE_QUICK_BUILDS;
+        session->most_seconds = QUICK_SECONDS;
+    }
     session->progress = isatty(STDERR_FILENO) != 0;
     clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
     options.device = "reference";
@@ -56,9 +64,13 @@ void tune_remark(tune_session *session, const char *format, ...) {
     clattn__text_free(&line);
 }
 
-/* Whether another plan is within the limit; else a remark. */
+/* Whether another plan is within the limits; else a remark. */
 static bool may_build(tune_session *session, const char *what) {
     const unsigned long builds = session->device.context->builds;
+    if (session->most_seconds > 0 && bench_now_ms() - session->start_ms > 1e3 * session->most_seconds) {
+        tune_remark(session, "left out, %s: %.0f s are over", what, session->most_seconds);
+        return false;
+    }
     if (!session->most_builds || builds + BUILDS_OF_A_PLAN <= session->most_builds) return true;
     tune_remark(session, "left out, %s: %lu programs are built, and quick builds at most %lu", what, builds,
                 session->most_builds);
@@ -180,9 +192,11 @@ static bool measure_problem(tune_session *session, const tune_shape *shape, benc
     bench_error refusal;
     *result = (tune_result){0};
     describe(shape, result->shape, sizeof result->shape);
-    if (!may_build(session, clattn__roles[shape->role].entry)) return true;
+    char kind[160];
+    snprintf(kind, sizeof kind, "%s of %s", clattn__roles[shape->role].entry, result->shape);
+    if (!may_build(session, kind)) return true;
     if (!ask(session, shape, problem, &q, &refusal)) {
-        tune_remark(session, "left out, %s of %s: %s", clattn__roles[shape->role].entry, result->shape, refusal.text);
+        tune_remark(session, "left out, %s: %s", kind, refusal.text);
         return true;
     }
     if (!clattn__tuning_key(shape->role, &q.params, result->key)) return bench_fail(error, "%s is not tuned", q.row->name);

@@ -70,9 +70,10 @@ typedef struct tune_session {
     tune_scale scale;
     bool quick, progress; /* stderr is a terminal */
     uint64_t seed;
-    unsigned long most_builds; /* programs, 0: no limit; rows past it are left out */
-    clattn__text remarks;      /* what was left out, and why; a line each */
-    bool wrong;                /* a row computed something else than the reference */
+    double start_ms, most_seconds; /* 0: no limit; what would begin past it is left out */
+    unsigned long most_builds;     /* programs, likewise */
+    clattn__text remarks;          /* what was left out, and why; a line each */
+    bool wrong;                    /* a row computed something else than the reference */
     tune_result results[TUNE_MOST_SHAPES];
     size_t count;
 } tune_session;
