@@ -25,9 +25,13 @@ typedef struct verdict {
 
 struct clattn__self_checks {
     verdict *right; /* under context->lock */
-    char *key;      /* NULL: nothing is kept on disk */
+    char *key;      /* NULL: the kernels are the library's own code */
     bool loaded;
 };
+
+/* Of the library's own code, which is the same in every context. It is kept until the process ends. */
+static verdict *right_in_process;
+static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static char *copy_of(const char *text, size_t length) {
     char *copy = malloc(length + 1);
@@ -69,10 +73,9 @@ static void list_free(verdict *list) {
 /* ---- on disk: a verdict a line --------------------------------------------------------------------------------------- */
 
 static verdict *read_verdicts(const clattn_context *context) {
-    const char *key = context->self_checks->key;
     verdict *list = NULL;
     size_t length;
-    char *text = key ? clattn__cache_read(&context->cache, CLATTN__CACHE_SELF_CHECK, key, &length) : NULL;
+    char *text = clattn__cache_read(&context->cache, CLATTN__CACHE_SELF_CHECK, context->self_checks->key, &length);
     for (char *at = text, *end; at && (end = strchr(at, '\n')); at = end + 1) list_add(&list, at, (size_t)(end - at), true);
     free(text);
     return list;
@@ -443,9 +446,26 @@ static void add_macros(clattn__text *what, const clattn__macro *macros) {
         clattn__text_add(what, " %s=%d", m->name, m->value);
 }
 
-clattn_status clattn__self_check(clattn_context *context, const clattn__step *step) {
+static bool is_known(clattn_context *context, const char *what) {
     struct clattn__self_checks *checks = context->self_checks;
-    if (!checks) return CLATTN_OK;
+    pthread_mutex_t *lock = checks->key ? &context->lock : &process_lock;
+    pthread_mutex_lock(lock);
+    if (checks->key) load(context);
+    const bool known = is_listed(checks->key ? checks->right : right_in_process, what);
+    pthread_mutex_unlock(lock);
+    return known;
+}
+
+static void remember(clattn_context *context, const clattn__text *what) {
+    struct clattn__self_checks *checks = context->self_checks;
+    pthread_mutex_t *lock = checks->key ? &context->lock : &process_lock;
+    pthread_mutex_lock(lock);
+    list_add(checks->key ? &checks->right : &right_in_process, what->data, what->length, false);
+    pthread_mutex_unlock(lock);
+}
+
+clattn_status clattn__self_check(clattn_context *context, const clattn__step *step) {
+    if (!context->self_checks) return CLATTN_OK;
     clattn__text what = {0};
     clattn__text_add(&what, "%s", step->row->name);
     add_macros(&what, step->row->macros);
@@ -453,20 +473,14 @@ clattn_status clattn__self_check(clattn_context *context, const clattn__step *st
     if (step->row->role == CLATTN__ROLE_PACK_RECURRENT)
         clattn__text_add(&what, " lanes=%lld gates=%lld", (long long)step->params.recurrence.lanes,
                          (long long)step->params.recurrence.gates);
+    if (!context->self_checks->key) clattn__text_add(&what, " at %p", step->prepared); /* which instruction set's */
     if (what.failed) {
         clattn__text_free(&what);
         return clattn__fail(context, CLATTN_ERROR_MEMORY, "no memory for a self-check");
     }
-    pthread_mutex_lock(&context->lock);
-    load(context);
-    const bool known = is_listed(checks->right, what.data);
-    pthread_mutex_unlock(&context->lock);
+    const bool known = is_known(context, what.data);
     clattn_status status = known ? CLATTN_OK : try_row(context, step);
-    if (!known && status == CLATTN_OK) {
-        pthread_mutex_lock(&context->lock);
-        list_add(&checks->right, what.data, what.length, false);
-        pthread_mutex_unlock(&context->lock);
-    }
+    if (!known && status == CLATTN_OK) remember(context, &what);
     clattn__text_free(&what);
     return status;
 }

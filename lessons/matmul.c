@@ -64,8 +64,8 @@ void lesson_matmul(lesson *lesson) {
     doc_formula(doc, "(A·B)(i, j) = Σ_k A(i, k)·B(k, j)");
     doc_ask(doc, doc_text(doc, "左上角那一格是多少？", "What is the cell at the top left?"),
             doc_text(doc, "1×5 + 2×7 = %g。", "1×5 + 2×7 = %g.", mat_at(ab, 0, 0)));
-    lesson_show(lesson, "a", "A", "A", DOC_ROLE_Q, a, NULL, NULL)->decimals = 0;
-    lesson_show(lesson, "b", "B", "B", DOC_ROLE_K, b, NULL, NULL)->decimals = 0;
+    lesson_show(lesson, "a", "A", "A", DOC_ROLE_PLAIN, a, NULL, NULL)->decimals = 0;
+    lesson_show(lesson, "b", "B", "B", DOC_ROLE_PLAIN, b, NULL, NULL)->decimals = 0;
     show_product(lesson, a, b, ab);
     show_shapes(lesson);
     figures_mat(&lesson->figures, "matmul_by_hand/A", a);

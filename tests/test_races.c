@@ -163,12 +163,21 @@ static attention_case watched_case(attention_case c) {
     return c;
 }
 
+/* Drawn anew until there is a query: without one no kernel runs. */
+static attention_problem draw_with_queries(const attention_case *c, rng *r) {
+    for (;;) {
+        attention_problem p = attention_problem_make(c, r);
+        if (!c->ragged || p.data[CLATTN_TENSOR_Q_OFFSETS][c->batch] > 0) return p;
+        attention_problem_free(&p);
+    }
+}
+
 static void attend(trial *t, const attention_case *cases, size_t count, clattn_algorithm algorithm) {
     for (size_t n = 0; n < count; n++) {
         if (!takes(t->row, &cases[n])) continue;
         rng r = rng_make(n);
         const attention_case c = watched_case(cases[n]);
-        attention_problem p = attention_problem_make(&c, &r);
+        attention_problem p = draw_with_queries(&c, &r);
         const bool ragged = cases[n].ragged;
         attention_results results;
         verdict v = attention_try(t->context, &p, LAYOUT_BHLD, ragged ? CLATTN_ALGORITHM_AUTO : algorithm,

@@ -137,6 +137,7 @@ START_TEST(every_row_passes) {
 }
 END_TEST
 
+/* The first test of all: what is found counts in the whole process, but for each instruction set on its own. */
 START_TEST(a_row_is_checked_once) {
     char text[2048];
     float out[6];
@@ -146,6 +147,17 @@ START_TEST(a_row_is_checked_once) {
     const int first = checks;
     attend(context, NULL, text, sizeof text, out);
     ck_assert_int_eq(checks, first);
+    const bool best_is_generic = strstr(context->device.info.features, "uses generic") != NULL;
+    clattn_context_destroy(context);
+
+    context = open_device("native");
+    attend(context, NULL, text, sizeof text, out);
+    ck_assert_int_eq(checks, 0);
+    clattn_context_destroy(context);
+
+    context = open_device("native:generic");
+    attend(context, NULL, text, sizeof text, out);
+    ck_assert_int_eq(checks > 0, !best_is_generic);
     clattn_context_destroy(context);
 
     context = open_device("reference");

@@ -535,14 +535,15 @@ typedef struct clattn_plan_options {
 
 #define CLATTN_PLAN_OPTIONS_INIT CLATTN__INIT(clattn_plan_options)
 
-/* Validate once and decide how; options may be NULL: all defaults. A kernel that does not build on this device, or computes a small
- * case wrong, is left out from then on, and clattn_plan_explain says so; without another one the status is BUILD. (Each is tried once
- * in a context, and what passed on an OpenCL device is remembered, see clattn_context_options.cache_dir; $CLATTN_SELF_CHECK=0 leaves
- * the small case out.) Which kernel serves is the library's own order, unless `clattn tune` has measured this kind of problem on this
- * device, or on one like it: its files are read once in a context, from $CLATTN_CONFIG_DIR/tune, else from the user's configuration
- * directory; $CLATTN_TUNING=0 leaves them aside. (Values but 0 and 1 of either are refused with the context, ARGUMENT.) An option
- * that the operator has no use for is refused. On failure *plan is NULL and clattn_context_error says which argument and both values.
- * Errors: ARGUMENT, SHAPE, HEADS, OVERFLOW, ALIAS (an output that overlaps itself), UNSUPPORTED, BUILD, OPENCL, MEMORY. */
+/* Validate once and decide how; options may be NULL: all defaults. A kernel that does not build on this device, or computes a
+ * small case wrong, is left out from then on, and clattn_plan_explain says so; without another one the status is BUILD. (Each is
+ * tried once in a context; what passed is remembered, natively until the process ends, on OpenCL devices on disk, see
+ * clattn_context_options.cache_dir; $CLATTN_SELF_CHECK=0 leaves the small case out.) Which kernel serves is the library's own
+ * order, unless `clattn tune` has measured this kind of problem on this device, or on one like it: its files are read once in a
+ * context, from $CLATTN_CONFIG_DIR/tune, else from the user's configuration directory; $CLATTN_TUNING=0 leaves them aside.
+ * (Values but 0 and 1 of either are refused with the context, ARGUMENT.) An option that the operator has no use for is refused.
+ * On failure *plan is NULL and clattn_context_error says which argument and both values. Errors: ARGUMENT, SHAPE, HEADS,
+ * OVERFLOW, ALIAS (an output that overlaps itself), UNSUPPORTED, BUILD, OPENCL, MEMORY. */
 CLATTN_API clattn_status clattn_plan_create_attention(clattn_context *, const clattn_attention_desc *,
                                                       const clattn_plan_options *options, clattn_plan **plan);
 CLATTN_API clattn_status clattn_plan_create_merge(clattn_context *, const clattn_merge_desc *, const clattn_plan_options *options,
