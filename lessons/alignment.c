@@ -118,8 +118,8 @@ void lesson_alignment(lesson *lesson) {
             "mixes by those.");
     lesson_introduce_words(lesson, source, "深度学习很有趣", "deep learning is fun");
     lesson_introduce_words(lesson, target, "深度学习很有趣", "deep learning is fun");
-    doc_formula(doc, "α(i, j) = exp(e(i, j)) / Σ_j exp(e(i, j))        e = log w");
-    doc_say(doc, "权重 w 是示意的，真实模型里由训练得到；算法是真的：打分为 0、偏置为 log w 的注意力。",
+    doc_formula(doc, "α(i, j) = exp(e(i, j)) / Σ_k exp(e(i, k))        e = log w");
+    doc_say(doc, "强度 w 是示意的，真实模型里由训练得到；算法是真的：打分为 0、偏置为 log w 的注意力。",
             "The strengths w are schematic, where a real model has learnt them; the computation is real: attention with "
             "scores of 0 and the bias log w.");
     doc_ask(doc,

@@ -103,7 +103,7 @@ void lesson_head_dim(lesson *lesson) {
     doc_summary(doc, "同样的乘加，时间从 %.3f 到 %.3f ms。", "The same multiply-adds in %.3f to %.3f ms.",
                 run.milliseconds[best], run.milliseconds[worst]);
     doc_correct(doc, doc_text(doc, "头越多，模型一定越好。", "The more heads, the better the model."),
-                doc_text(doc, "头多则每个头窄，能分辨的少；而且如上所见，设备也未必喜欢。64 或 128 是常见的折中。",
-                         "More heads are narrower ones, which tell less apart; and as seen here, devices need not like "
+                doc_text(doc, "头多则每个头窄，能分辨的少；而且设备也未必喜欢。64 或 128 是常见的折中。",
+                         "More heads are narrower ones, which tell less apart; and devices need not like "
                          "them. 64 or 128 is the usual compromise."));
 }

@@ -103,7 +103,8 @@ static void measure_belt(lesson *lesson, const model *model, mat x, double parts
 
 static const char *what_became(const doc *doc, double part) {
     if (part < 0.0005) return doc_text(doc, "几乎消失，不到 0.001", "is all but gone, below 0.001");
-    if (part > 1) return doc_text(doc, "长大到 %.1f 倍", "has grown to %.1f times that", part);
+    if (part > 1)
+        return doc_text(doc, "长大到第 1 个词之后的 %.1f 倍", "has grown to %.1f times what it was after word 1", part);
     return doc_text(doc, "还剩 %.3f", "is down to %.3f", part);
 }
 

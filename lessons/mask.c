@@ -117,7 +117,7 @@ void lesson_mask(lesson *lesson) {
     show_causal(lesson, &s);
     show_hiding(lesson, &s);
     doc_correct(doc, doc_text(doc, "填充掩码和因果掩码是一回事。", "The padding mask and the causal mask are the same thing."),
-                doc_text(doc, "填充掩码藏的是列：每个词都看不见那几个假词。因果掩码藏的是三角：每个词看不见自己后面的。",
-                         "Padding hides columns: nobody sees those words that are none. The causal mask hides a triangle: "
+                doc_text(doc, "填充掩码藏的是列：每个词都看不见用来补齐的假词。因果掩码藏的是三角：每个词看不见自己后面的。",
+                         "Padding hides columns: nobody sees the filler, which is no word. The causal mask hides a triangle: "
                          "each word misses what comes after it."));
 }

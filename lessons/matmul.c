@@ -145,8 +145,8 @@ static mat show_number(lesson *lesson, const char *id, const char *title, const 
 static void show_any_count(lesson *lesson, int64_t dim_k) {
     doc *doc = &lesson->doc;
     arena *arena = &lesson->arena;
-    doc_say(doc, "别的大小呢？在网页上展开“如果换个数？”，换掉 d_in、d_k 和头数。",
-            "And with other sizes? On a page, open “What if?” and change d_in, d_k and the number of heads.");
+    doc_say(doc, "别的大小呢？在网页上，在下面展开“如果换个数？”，换掉 d_in、d_k 和头数。",
+            "And with other sizes? On a page, open “What if?” below and change d_in, d_k and the number of heads.");
     const mat d_in = show_number(lesson, "d_in", doc_text(doc, "词向量的宽度", "Width of a word"), "d_in",
                                  mat_of(arena, 1, 1, (const double[]){DIM}), 12288),
               d_k = show_number(lesson, "d_k", doc_text(doc, "一个头的宽度", "Width of a head"), "d_k",

@@ -187,7 +187,7 @@ void lesson_parameters_count(lesson *lesson) {
     doc_formula(doc, "LSTM: 4·(d_in + d_h)·d_h        attention: 3·d_in·d_head·heads");
     doc_ask(doc,
             doc_text(doc, "输入和输出都宽 d，LSTM 是注意力的几倍？",
-                     "With input and output d wide, how many times attention's is the LSTM's?"),
+                     "With input and output d wide, how many times as many parameters as attention has the LSTM?"),
             doc_text(doc, "LSTM 4·(d + d)·d = 8·d²，注意力 3·d²：8/3 ≈ %.2f 倍，无论 d 是多少。",
                      "The LSTM has 4·(d + d)·d = 8·d², attention 3·d²: 8/3, about %.2f times, whatever d is.", 8.0 / 3));
     doc_step(doc, "d_in = d_h = heads·d_head = d，%d 个头。", "d_in = d_h = heads·d_head = d, %d heads.", PARAMETERS_HEADS);
@@ -201,9 +201,9 @@ void lesson_parameters_count(lesson *lesson) {
                 "At d = %s: LSTM %s, attention %s; everywhere 8/3 times as many.", lesson_count(lesson, sizes[SIZES - 1]),
                 lesson_count(lesson, (int64_t)lstm[SIZES - 1]), lesson_count(lesson, (int64_t)attention[SIZES - 1]));
     doc_say(doc,
-            "宽 %lld、头宽 %lld：LSTM %s 个，注意力 %s 个。都不含偏置；再加输出投影 W_o，注意力是 4·d²，仍是 LSTM 的一半。",
+            "宽 %lld、头宽 %lld：LSTM %s 个，注意力 %s 个。都不含偏置；再加输出投影 W_o，注意力是 4·d²，仍只有 LSTM 的一半。",
             "At width %lld with heads of %lld: LSTM %s, attention %s. Neither counts biases; with the output "
-            "projection W_o attention has 4·d², still half of the LSTM's.",
+            "projection W_o attention has 4·d², still only half of the LSTM's.",
             (long long)d_in, (long long)head_dim, lesson_count(lesson, 8 * d_in * d_in),
             lesson_count(lesson, 3 * d_in * head_dim * PARAMETERS_HEADS));
     doc_correct(

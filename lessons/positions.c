@@ -35,8 +35,8 @@ static void show_encoding(lesson *lesson, int64_t length, int64_t dim) {
     lesson_scale(map, -1, 1);
     map->row_axis = doc_text(doc, "位置", "position");
     map->col_axis = doc_text(doc, "维", "dimension");
-    doc_summary(doc, "没有两行相同；相邻的行相像，离得远的不像。",
-                "No two rows are the same; neighbours are alike, rows far apart are not.");
+    doc_summary(doc, "没有两行相同；相邻的行最像，再远就时近时远。",
+                "No two rows are the same; neighbours are most alike, and farther off likeness comes and goes.");
     figures_number(&lesson->figures, "positional_encoding/len", FIGURE_LENGTH);
     figures_number(&lesson->figures, "positional_encoding/dim", FIGURE_WIDTH);
     figures_mat(&lesson->figures, "positional_encoding/value", small);
@@ -138,7 +138,7 @@ void lesson_positions(lesson *lesson) {
     doc_ask(doc,
             doc_text(doc, "把句子倒过来，没有位置编码，每个词的输出会变吗？",
                      "Turn the sentence round, without an encoding: does the output of any word change?"),
-            doc_text(doc, "不会，连一位小数都不变（至多是相加次序带来的舍入）。",
+            doc_text(doc, "不会，除了相加次序带来的舍入。",
                      "No, beyond the rounding of sums in another order."));
     show_encoding(lesson, lengths[count - 1], dim);
     show_shuffled(lesson, words, seed);

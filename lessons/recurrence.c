@@ -130,7 +130,7 @@ static void lay_over(lesson *lesson, mat a, mat b) {
     }
     doc_plot *plot =
         doc_add_plot(doc, "laid-over",
-                     doc_text(doc, "把 B 叠在 A 上：h 的第 %lld 列", "B laid over A: column %lld of h", (long long)most));
+                     doc_text(doc, "把 B 叠在 A 上：h 里标号 %lld 的数", "B laid over A: the number of h under %lld", (long long)most));
     plot->x = (doc_axis){.label = doc_text(doc, "读过的词", "words read")};
     plot->y = (doc_axis){.label = doc_text(doc, "h 里的这个数", "this number of h"), .low = -1, .high = 1};
     doc_add_series(doc, plot, doc_text(doc, "句子 A", "sentence A"), DOC_ROLE_RECURRENCE, TRACE_STEPS, steps, of_a);

@@ -65,9 +65,9 @@ void lesson_scaling(lesson *lesson) {
     numpy_seed(&random, seed);
     measure_dims(lesson, &random, &run);
     const size_t last = run.count - 1;
-    doc_say(doc, "q·k 是 d 个乘积的和。每个乘积方差 1，加起来方差就是 d：向量越宽，打分越极端。",
-            "q·k is a sum of d products. Each has variance 1, so the sum has variance d: the wider the vectors, the more "
-            "extreme the scores.");
+    doc_say(doc, "q·k 是 d 个乘积的和。各数独立、均值 0、方差 1 时，每个乘积方差也是 1，加起来方差就是 d：向量越宽，打分越极端。",
+            "q·k is a sum of d products. Of independent numbers of mean 0 and variance 1 each product has variance 1, so the "
+            "sum has variance d: the wider the vectors, the more extreme the scores.");
     doc_formula(doc, "Var(q·k) = d        Var(q·k / √d) = 1        Var(q·k / d) = 1/d");
     doc_ask(doc,
             doc_text(doc, "宽度 %g，不缩放，最大的权重会有多大？一共 %d 个词。",

@@ -98,7 +98,7 @@ static const char *tell_tile(const doc *doc, const running *state, int tile, con
 
 static void show_tiles(lesson *lesson, const running *state, mat scores, mat v, double whole) {
     doc *doc = &lesson->doc;
-    const char *const columns[COLUMNS] = {"m", doc_text(doc, "旧账乘", "old times"), "l", "o", "o / l"};
+    const char *const columns[COLUMNS] = {"m", doc_text(doc, "旧账乘", "old sums ×"), "l", "o", "o / l"};
     const char **rows = ARENA_NEW(&lesson->arena, const char *, TILES), *captions[TILES];
     mat accounts = mat_new(&lesson->arena, TILES, COLUMNS);
     for (int t = 0; t < TILES; t++) {

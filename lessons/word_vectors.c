@@ -94,6 +94,7 @@ static void show_attention(lesson *lesson, const sentence *s, const lesson_atten
         lesson_show(lesson, "weights", doc_text(doc, "权重 A = softmax(S)，热图", "Weights A = softmax(S), the heat map"), "A",
                     DOC_ROLE_WEIGHTS, attention->weights, s->words.labels, s->words.at);
     lesson_derive(weights, DOC_RULE_SOFTMAX, "scores", NULL, 1);
+    lesson_scale(weights, 0, 1);
     name_axes(doc, weights);
     const int64_t best = sentence_favourite(attention->weights, 0);
     doc_summary(doc, "%s最看重%s（%.2f）；平分是 1/%lld = %.2f。",
@@ -123,7 +124,7 @@ static void ask_for_favourite(lesson *lesson, const sentence *s, mat weights) {
     const double share = 1.0 / (double)s->words.count, largest = mat_at(weights, 0, sentence_favourite(weights, 0));
     const char *favourite = sentence_favourites(lesson, s->words, weights, 0);
     doc_ask(doc,
-            doc_text(doc, "三个权重矩阵都是随机的小数。%s会特别看重哪个词吗？",
+            doc_text(doc, "三个权重矩阵都是很小的随机数。%s会特别看重哪个词吗？",
                      "All three weight matrices are small random numbers. Will %s have a favourite?",
                      lesson_name_word(lesson, s->words, 0)),
             largest < 1.5 * share
