@@ -211,12 +211,29 @@ static void take_directory(clattn__tuning_files *files, const char *path, const 
     closedir(directory);
 }
 
+/* Whether a file says so before its choices: those of what is compiled in, which a test knows to be whole, then need not be read. */
+static bool begins_with_another_type(const char *text, const clattn__tuning_device *here) {
+    clattn__json json = clattn__json_of(text);
+    for (bool more = clattn__json_open(&json, '{'); more; more = clattn__json_more(&json, '}')) {
+        char name[32];
+        clattn__json_name(&json, name, sizeof name);
+        if (strcmp(name, "choices") == 0) return false;
+        if (strcmp(name, "device") == 0) {
+            clattn__tuning_device device = {0};
+            clattn__tuning_file_device(&json, &device);
+            return !json.problem && clattn__tuning_level_of(&device, here) == CLATTN__TUNING_NO_LEVEL;
+        }
+        clattn__json_skip(&json);
+    }
+    return false;
+}
+
 void clattn__tuning_files_read(clattn__tuning_files *files, const clattn__tuning_device *here) {
     clattn__text path = clattn__tuning_directory();
     if (path.data) take_directory(files, path.data, here);
     clattn__text_free(&path);
     for (const clattn__tuned_file *file = clattn__tuned_files; file->name; file++)
-        clattn__tuning_file_take(files, file->name, true, file->text, here);
+        if (!begins_with_another_type(file->text, here)) clattn__tuning_file_take(files, file->name, true, file->text, here);
 }
 
 /* ---- names ----------------------------------------------------------------------------------------------------------- */
