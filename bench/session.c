@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "remarks.h"
 
 /* A default run ends in two to three minutes on two cores; a slow machine leaves lengths out instead of taking an hour. */
 static const double LIMIT_S = 180, QUICK_LIMIT_S = 28;
@@ -133,34 +134,15 @@ double bench_session_expect(const bench_session *session, size_t first, double l
 }
 
 void bench_session_progress(const bench_session *session, const char *format, ...) {
-    if (!session->progress) return;
     va_list list;
     va_start(list, format);
-    fputs("\r\033[K", stderr);
-    vfprintf(stderr, format, list);
-    fflush(stderr);
+    bench_progress(session->progress, format, list);
     va_end(list);
-}
-
-/* Whether the line stands among the remarks already: a reason that holds at every length is given once. */
-static bool is_known(const bench_session *session, const char *line) {
-    size_t length = strlen(line);
-    for (const char *at = session->remarks.data; at && (at = strstr(at, line)) != NULL; at += length)
-        if ((at == session->remarks.data || at[-1] == '\n') && at[length] == '\n') return true;
-    return false;
 }
 
 void bench_session_remark(bench_session *session, const char *format, ...) {
-    clattn__text line = {0};
     va_list list;
     va_start(list, format);
-    clattn__text_add_list(&line, format, list);
+    bench_remark(&session->remarks, format, list);
     va_end(list);
-    if (line.data) {
-        for (size_t i = line.length; i > 0 && line.data[i - 1] == '\n'; i--) line.data[i - 1] = 0;
-        for (char *c = line.data; *c; c++)
-            if (*c == '\n') *c = ' ';
-        if (!is_known(session, line.data)) clattn__text_add(&session->remarks, "%s\n", line.data);
-    }
-    clattn__text_free(&line);
 }

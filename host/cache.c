@@ -28,26 +28,15 @@ static const char *const kinds[CLATTN__CACHE_KINDS] = {
 
 /* ---- where ---------------------------------------------------------------------------------------------------------- */
 
-/* The directories of relative variables are none: XDG's rule. */
-static const char *absolute_setting(const char *name) {
-    const char *value = getenv(name);
-    return value && value[0] == '/' ? value : NULL;
-}
-
 bool clattn__cache_open(clattn__file_cache *cache, const char *directory) {
     clattn__text path = {0};
     const char *own = directory ? directory : getenv("CLATTN_CACHE_DIR");
-    const char *xdg = absolute_setting("XDG_CACHE_HOME"), *home = absolute_setting("HOME");
     *cache = (clattn__file_cache){.most_bytes = MOST_BYTES, .kernels = clattn__is_on(CLATTN__KERNEL_CACHE)};
     if (own && !*own)
         cache->why_not = directory ? "cache_dir is empty" : "$CLATTN_CACHE_DIR is empty";
     else if (own)
         clattn__text_add(&path, "%s", own);
-    else if (xdg)
-        clattn__text_add(&path, "%s/clattn", xdg);
-    else if (home)
-        clattn__text_add(&path, "%s/.cache/clattn", home);
-    else
+    else if (!clattn__text_add_xdg(&path, "XDG_CACHE_HOME", ".cache"))
         cache->why_not = "none of $CLATTN_CACHE_DIR, $XDG_CACHE_HOME and $HOME names a directory";
     cache->directory = path.data;
     return !path.failed;
@@ -73,13 +62,10 @@ int clattn__cache_obstacle(const clattn__file_cache *cache) {
     }
 }
 
-/* Every directory on the way to a file, for this user alone, as XDG asks. */
-static int make_directories(char *path) {
-    for (char *at = path + 1; (at = strchr(at, '/')); at++) {
+int clattn__make_directories(char *path) {
+    for (char *at = path + 1; (at = strchr(at, '/')); *at++ = '/') {
         *at = 0;
-        const int failure = mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : errno;
-        *at = '/';
-        if (failure) return failure;
+        if (mkdir(path, 0700) != 0 && errno != EEXIST) return errno;
     }
     return 0;
 }
@@ -89,14 +75,8 @@ static int make_directories(char *path) {
 
 enum { HEADER = 9 + 16 + 1 };
 
-static uint64_t hash_of(const char *bytes, size_t size) { /* FNV-1a: no two texts that differ in one byte have the same */
-    uint64_t hash = 0xcbf29ce484222325;
-    for (size_t n = 0; n < size; n++) hash = (hash ^ (unsigned char)bytes[n]) * 0x100000001b3;
-    return hash;
-}
-
 static void write_header(const char *rest, size_t size, char header[HEADER + 1]) {
-    snprintf(header, HEADER + 1, "clattn 1 %016llx\n", (unsigned long long)hash_of(rest, size));
+    snprintf(header, HEADER + 1, "clattn 1 %016llx\n", (unsigned long long)clattn__hash(CLATTN__HASH_START, rest, size));
 }
 
 const char *clattn__cache_entry(const char *bytes, size_t size, const char *key, size_t *length) {
@@ -127,7 +107,7 @@ static char *make_entry(const char *key, const void *data, size_t length, size_t
 
 static clattn__text path_of(const clattn__file_cache *cache, clattn__cache_kind kind, const char *key) {
     clattn__text path = {0};
-    const unsigned long long hash = hash_of(key, strlen(key));
+    const unsigned long long hash = clattn__hash(CLATTN__HASH_START, key, strlen(key));
     if (cache->directory) clattn__text_add(&path, "%s/%s-%016llx", cache->directory, kinds[kind], hash);
     if (path.failed) clattn__text_free(&path);
     return path;
@@ -316,7 +296,7 @@ static int write_bytes(int file, const char *bytes, size_t size) {
 static int replace_file(char *path, const char *bytes, size_t size) {
     clattn__text beside = {0};
     clattn__text_add(&beside, "%s.XXXXXX", path);
-    int failure = beside.failed ? ENOMEM : make_directories(path);
+    int failure = beside.failed ? ENOMEM : clattn__make_directories(path);
     const int file = failure ? -1 : mkostemp(beside.data, O_CLOEXEC);
     if (!failure && file < 0) failure = errno;
     if (!failure) failure = write_bytes(file, bytes, size);

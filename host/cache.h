@@ -27,6 +27,10 @@ typedef struct clattn__file_cache {
 
 typedef enum clattn__cache_kind { CLATTN__CACHE_KERNEL, CLATTN__CACHE_SELF_CHECK, CLATTN__CACHE_KINDS } clattn__cache_kind;
 
+/* Make every directory on the way to a file, for this user alone, as XDG asks. 0, or an errno, and then the path ends at what could
+ * not be made. */
+int clattn__make_directories(char *path);
+
 /* `directory` as clattn_context_options.cache_dir. False when there is no memory. */
 bool clattn__cache_open(clattn__file_cache *, const char *directory);
 void clattn__cache_close(clattn__file_cache *);

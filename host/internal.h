@@ -39,6 +39,11 @@ void clattn__text_add_list(clattn__text *, const char *format, va_list) __attrib
 void clattn__text_free(clattn__text *);
 /* Copy as snprintf does: at most size - 1 bytes and a 0; the length of the whole. */
 size_t clattn__text_copy(const char *text, char *out, size_t size);
+/* Add the directory of ours that XDG's rules name: $VARIABLE/clattn, else $HOME/BELOW/clattn. False where neither is absolute. */
+bool clattn__text_add_xdg(clattn__text *, const char *variable, const char *below);
+/* FNV-1a of more bytes; two texts of one length that differ in one byte never have the same. */
+#define CLATTN__HASH_START UINT64_C(0xcbf29ce484222325)
+uint64_t clattn__hash(uint64_t before, const char *bytes, size_t size);
 
 /* ---- kernel table ------------------------------------------------------------------------------------------------ */
 

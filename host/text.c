@@ -45,6 +45,26 @@ void clattn__text_free(clattn__text *text) {
     *text = (clattn__text){0};
 }
 
+/* Relative directories are none: XDG's rule. */
+static const char *absolute_setting(const char *name) {
+    const char *value = getenv(name);
+    return value && value[0] == '/' ? value : NULL;
+}
+
+bool clattn__text_add_xdg(clattn__text *text, const char *variable, const char *below) {
+    const char *xdg = absolute_setting(variable), *home = absolute_setting("HOME");
+    if (xdg)
+        clattn__text_add(text, "%s/clattn", xdg);
+    else if (home)
+        clattn__text_add(text, "%s/%s/clattn", home, below);
+    return xdg || home;
+}
+
+uint64_t clattn__hash(uint64_t before, const char *bytes, size_t size) {
+    for (size_t n = 0; n < size; n++) before = (before ^ (unsigned char)bytes[n]) * UINT64_C(0x100000001b3);
+    return before;
+}
+
 size_t clattn__text_copy(const char *text, char *out, size_t size) {
     size_t length = text ? strlen(text) : 0;
     if (out && size) {

@@ -227,21 +227,13 @@ bool clattn__tuning_trial(clattn_context *context, clattn__role role, const clat
 
 /* ---- the environment ------------------------------------------------------------------------------------------------- */
 
-static const char *setting(const char *name) {
-    const char *value = getenv(name);
-    return value && *value ? value : NULL;
-}
-
-/* The directories of relative variables are none: XDG's rule. */
 clattn__text clattn__tuning_directory(void) {
     clattn__text path = {0};
-    const char *own = setting("CLATTN_CONFIG_DIR"), *xdg = setting("XDG_CONFIG_HOME"), *home = setting("HOME");
-    if (own)
+    const char *own = getenv("CLATTN_CONFIG_DIR");
+    if (own && *own)
         clattn__text_add(&path, "%s/tune", own);
-    else if (xdg && xdg[0] == '/')
-        clattn__text_add(&path, "%s/clattn/tune", xdg);
-    else if (home && home[0] == '/')
-        clattn__text_add(&path, "%s/.config/clattn/tune", home);
+    else if (clattn__text_add_xdg(&path, "XDG_CONFIG_HOME", ".config"))
+        clattn__text_add(&path, "/tune");
     if (path.failed) clattn__text_free(&path);
     return path;
 }

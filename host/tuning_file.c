@@ -238,9 +238,8 @@ void clattn__tuning_files_read(clattn__tuning_files *files, const clattn__tuning
 
 /* ---- names ----------------------------------------------------------------------------------------------------------- */
 
-static uint64_t hash_add(uint64_t hash, const char *text) { /* FNV-1a, and the end of each text */
-    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
-    return (hash ^ 0xff) * 0x100000001b3;
+static uint64_t hash_add(uint64_t hash, const char *text) { /* and the end of each text, which no text has within */
+    return clattn__hash(clattn__hash(hash, text, strlen(text)), "\xff", 1);
 }
 
 /* What people recognise, and a hash of all that makes it another device. */
@@ -255,7 +254,7 @@ void clattn__tuning_file(const clattn__tuning_device *device, char *name, size_t
             words[length++] = '-';
     }
     words[length] = 0;
-    uint64_t hash = hash_add(0xcbf29ce484222325, device->name);
+    uint64_t hash = hash_add(CLATTN__HASH_START, device->name);
     hash = hash_add(hash_add(hash_add(hash, device->platform), device->type), device->kernels);
     snprintf(name, size, "%s%s%016llx.json", words, length && words[length - 1] != '-' ? "-" : "", (unsigned long long)hash);
 }

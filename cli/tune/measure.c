@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bench/clock.h"
+#include "bench/remarks.h"
 #include "tune.h"
 
 /* A plan may need, beside the row, those that its self-check and its other steps need. */
@@ -42,26 +43,17 @@ void tune_session_close(tune_session *session) {
 }
 
 void tune_progress(const tune_session *session, const char *format, ...) {
-    if (!session->progress) return;
     va_list list;
     va_start(list, format);
-    fputs("\r\033[K", stderr);
-    vfprintf(stderr, format, list);
-    fflush(stderr);
+    bench_progress(session->progress, format, list);
     va_end(list);
 }
 
 void tune_remark(tune_session *session, const char *format, ...) {
-    clattn__text line = {0};
     va_list list;
     va_start(list, format);
-    clattn__text_add_list(&line, format, list);
+    bench_remark(&session->remarks, format, list);
     va_end(list);
-    for (char *c = line.data; c && *c; c++)
-        if (*c == '\n') *c = c[1] ? ' ' : 0;
-    if (line.data && !(session->remarks.data && strstr(session->remarks.data, line.data)))
-        clattn__text_add(&session->remarks, "%s\n", line.data);
-    clattn__text_free(&line);
 }
 
 /* Whether another plan is within the limits; else a remark. */

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bench/origin.h"
@@ -129,19 +128,13 @@ static cJSON *document(const tune_session *session, const char *path) {
 
 /* ---- the file -------------------------------------------------------------------------------------------------------- */
 
-/* Every directory on the way to a file, for this user alone, as XDG asks. */
 static bool make_directories(const char *path, bench_error *error) {
     char *copy = malloc(strlen(path) + 1);
     if (!copy) return bench_fail(error, "out of memory");
-    strcpy(copy, path);
-    bool made = true;
-    for (char *at = copy + 1; made && (at = strchr(at, '/')); at++) {
-        *at = 0;
-        made = mkdir(copy, 0700) == 0 || errno == EEXIST || bench_fail(error, "%s: %s", copy, strerror(errno));
-        *at = '/';
-    }
+    const int failure = clattn__make_directories(strcpy(copy, path));
+    if (failure) bench_fail(error, "%s: %s", copy, strerror(failure));
     free(copy);
-    return made;
+    return !failure;
 }
 
 bool tune_store(const tune_session *session, const char *path, const char *json, bench_error *error) {
