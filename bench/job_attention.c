@@ -102,6 +102,7 @@ static bool measure_length(bench_session *session, int64_t length, double *sampl
     bool right = true;
     for (size_t i = 0; right && i < shape_count; i++) {
         right = bench_problem_create(&problems[i], &shapes[i], session->seed, error);
+        problems[i].hurried = session->args.quick;
         for (size_t u = 0; right && u < unit_count; u++) {
             bench_device *device = bench_session_device(session, units[u], error);
             right = device != NULL;

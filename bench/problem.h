@@ -50,6 +50,7 @@ typedef struct bench_problem {
     bench_desc desc;
     clattn_arg args[BENCH_MAX_ARGS]; /* the output is the last */
     size_t arg_count;
+    bool hurried;                /* of long inputs fewer random rows are verified */
     struct bench_oracle *oracle; /* made by bench_verify, once */
 } bench_problem;
 

@@ -12,7 +12,8 @@
 #include "threads.h"
 
 enum { RANDOM_ROWS = 64, EDGE_ROWS = 8, MAX_BLOCKS = RANDOM_ROWS + EDGE_ROWS };
-/* With more keys than this fewer random rows are drawn, so that the reference does no more work, but never fewer than those. */
+/* In a hurry, with more keys than this fewer random rows are drawn, so that the reference does no more work, but never fewer than
+ * those. */
 enum { KEYS_OF_ALL_ROWS = 4096, LEAST_RANDOM_ROWS = 8 };
 
 /* Below so many FLOPs the reference computes the whole output. */
@@ -91,13 +92,16 @@ static double whole_flops(const bench_shape *s) {
     return 0;
 }
 
-static i64 random_rows(const bench_shape *s) {
-    if (s->op != BENCH_OP_ATTENTION || s->len_kv <= KEYS_OF_ALL_ROWS) return RANDOM_ROWS;
+static i64 random_rows(const bench_problem *problem) {
+    const bench_shape *s = &problem->shape;
+    if (!problem->hurried || s->op != BENCH_OP_ATTENTION || s->len_kv <= KEYS_OF_ALL_ROWS) return RANDOM_ROWS;
     const i64 rows = RANDOM_ROWS * (i64)KEYS_OF_ALL_ROWS / s->len_kv;
     return rows > LEAST_RANDOM_ROWS ? rows : LEAST_RANDOM_ROWS;
 }
 
-static void choose_blocks(bench_oracle *oracle, const bench_shape *s, i64 tile, uint64_t seed) {
+static void choose_blocks(bench_oracle *oracle, const bench_problem *problem, i64 tile) {
+    const bench_shape *s = &problem->shape;
+    const uint64_t seed = problem->seed;
     double flops = whole_flops(s);
     if (flops <= WHOLE_FLOPS || s->len_q <= RANDOM_ROWS + 3 * EDGE_ROWS) {
         oracle->blocks[oracle->count++] = (row_block){0, s->len_q};
@@ -107,7 +111,7 @@ static void choose_blocks(bench_oracle *oracle, const bench_shape *s, i64 tile, 
     } else if (s->op == BENCH_OP_MHA && s->causal) {
         choose_three_blocks(oracle, s->len_q, seed);
     } else {
-        choose_rows(oracle, s->len_q, tile, random_rows(s), seed);
+        choose_rows(oracle, s->len_q, tile, random_rows(problem), seed);
     }
     for (size_t i = 0; i < oracle->count; i++) oracle->rows += oracle->blocks[i].count;
     const char *unit =
@@ -326,7 +330,7 @@ bool bench_verify(bench_problem *problem, clattn_context *reference, int64_t til
         bench_oracle *oracle = calloc(1, sizeof *oracle);
         if (!oracle) return bench_fail(error, "out of memory");
         oracle->tolerance = tolerance_of(&problem->shape);
-        choose_blocks(oracle, &problem->shape, tile, problem->seed);
+        choose_blocks(oracle, problem, tile);
         if (!compute(oracle, problem, reference, error)) {
             bench_oracle_free(oracle);
             return false;
