@@ -12,7 +12,7 @@ static void add_limits(bench_group *group, bench_device *device) {
     for (size_t level = 1; !device->cl && (isa = bench_isa_level(level)) != NULL; level++)
         bench_group_add_limit(group, device, BENCH_LIMIT_MULTIPLY_ADD, isa);
     bench_group_add_limit(group, device, BENCH_LIMIT_MULTIPLY_ADD, device->isa);
-    if (device->context->device.has_mma) bench_group_add_limit(group, device, BENCH_LIMIT_FRAGMENTS, device->isa);
+    if (device->context->device.mma == MMA_NVIDIA) bench_group_add_limit(group, device, BENCH_LIMIT_FRAGMENTS, device->isa);
     if (device->cl) bench_group_add_limit(group, device, BENCH_LIMIT_READ_LOCAL, device->isa);
     bench_group_add_limit(group, device, BENCH_LIMIT_READ_CACHE, device->isa);
     bench_group_add_limit(group, device, BENCH_LIMIT_READ_MEMORY, device->isa);

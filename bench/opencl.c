@@ -149,7 +149,7 @@ static bool make_kernel(bench_opencl *cl, cl_program program, const char *name, 
 static bool build_fragments(bench_device *device, bench_error *error) {
     bench_opencl *cl = device->cl;
     if (cl->fragments) return true;
-    if (!device->context->device.has_mma) return bench_fail(error, "no tensor cores that this program knows");
+    if (device->context->device.mma != MMA_NVIDIA) return bench_fail(error, "no tensor cores that this program knows");
     if (cl->fragments_program) return bench_fail(error, "limits.cl does not build with -DFRAGMENTS");
     return build_program(cl, "-DVECTOR_WIDTH=1 -DFRAGMENTS", &cl->fragments_program, error) &&
            make_kernel(cl, cl->fragments_program, "multiply_fragments", &cl->fragments, error);

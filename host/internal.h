@@ -22,6 +22,7 @@
 #include <sys/types.h>
 
 #include "../kernels/mask.h"
+#include "../kernels/mma_layouts.h"
 #include "../kernels/params.h"
 #include "cache.h"
 #include "clattn/clattn.h"
@@ -79,6 +80,7 @@ typedef enum clattn__family { CLATTN__FAMILY_CPU, CLATTN__FAMILY_GPU, CLATTN__FA
 
 /* What a row is meant for, a set; see rows.def. */
 typedef enum clattn__devices {
+    CLATTN__UNFIT = 0,
     CLATTN__CPUS = 1 << 0,
     CLATTN__NVIDIA = 1 << 1,
     CLATTN__AMD = 1 << 2,
@@ -125,9 +127,9 @@ extern const size_t clattn__row_count;
 const clattn__row *clattn__row_named(const char *name);
 /* The value of a row's macro; `missing` where the row has none of that name. */
 int clattn__row_macro(const clattn__row *row, const char *name, int missing);
-/* What an OpenCL compiler is told of a row and a variant. -cl-mad-enable is all the freedom that it gets: -cl-fast-relaxed-math
+/* What an OpenCL compiler is told of a row, a variant and the matrix units of a device. -cl-mad-enable is all the freedom that it gets: -cl-fast-relaxed-math
  * would break infinities and the exponential's rounding trick. */
-void clattn__row_options(const clattn__row *row, const clattn__variant *variant, clattn__text *options);
+void clattn__row_options(const clattn__row *row, const clattn__variant *variant, int mma, clattn__text *options);
 /* The variant that serves these parameters; false when one is past its last value. */
 bool clattn__role_variant(clattn__role role, const clattn__params *params, clattn__variant *variant);
 /* How many groups a row needs for these parameters: the grid of each role, from the row's TILE_* macros. */
@@ -139,13 +141,15 @@ extern const char clattn__kernels_hash[];
 
 /* ---- devices and backends ---------------------------------------------------------------------------------------- */
 
+enum { CLATTN__MMA_EMULATED = -1 };
+
 /* What a device can do, as far as kernel rows and operators ask. Tests fake these. */
 typedef struct clattn__device {
     clattn_device_info info;
     bool has_cpu_family, has_gpu_family, has_clblast; /* which rows may serve, in the table's order */
     clattn__devices gpu;                 /* whose GPU it is; 0 where it is none or not known */
     char vendor[64], architecture[32];   /* OpenCL: as the driver names them; the latter "" where we do not know how to ask */
-    bool has_mma;                        /* tensor cores for rows with MMA, or a test that has them emulated */
+    int mma;                             /* whose matrix units it has, MMA_*; 0: none; CLATTN__MMA_EMULATED: a test has all of them emulated */
     bool has_f64;                        /* whether they compute in f64 */
     int vector_width;                    /* of CPU rows; the native ISA level's or the device's native width */
     size_t max_work_group;               /* GPU rows */

@@ -65,10 +65,11 @@ static void add_macros(clattn__text *options, const clattn__macro *macros) {
         clattn__text_add(options, " -D %s=%d", m->name, m->value);
 }
 
-void clattn__row_options(const clattn__row *row, const clattn__variant *variant, clattn__text *options) {
+void clattn__row_options(const clattn__row *row, const clattn__variant *variant, int mma, clattn__text *options) {
     clattn__text_add(options, "-cl-std=CL1.2 -cl-mad-enable");
     add_macros(options, row->macros);
     add_macros(options, variant->macros);
+    if (mma && clattn__row_macro(row, "MMA", 0) == mma) clattn__text_add(options, " -D MMA_NATIVE=1");
 }
 
 /* ---- variants ------------------------------------------------------------------------------------------------------ */
@@ -134,6 +135,14 @@ i64 clattn__row_groups(const clattn__row *row, const clattn__params *params) {
 
 /* ---- choice ------------------------------------------------------------------------------------------------------- */
 
+static const char *const mma_needs[] = {
+    [MMA_NVIDIA] = "needs NVIDIA's tensor cores, of compute capability 8.0 or newer",
+    [MMA_CDNA] = "needs AMD's matrix cores, of CDNA 2 or 3",
+    [MMA_RDNA3] = "needs AMD's matrix instructions, of RDNA 3",
+    [MMA_XE8] = "needs Intel's matrix engines, in sub-groups of 8",
+    [MMA_XE16] = "needs Intel's matrix engines, in sub-groups of 16",
+};
+
 const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *device, const clattn__variant *variant,
                                  const clattn__params *params) {
     switch (row->family) {
@@ -154,10 +163,9 @@ const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *d
     if (row->role == CLATTN__ROLE_COPY && !device->has_f64 && (params->copy.x_dtype == DTYPE_F64 || params->copy.y_dtype == DTYPE_F64))
         return "this device does not compute in f64";
     if (macro_value(variant->macros, "DTYPE", 0) == DTYPE_F64 && !device->has_f64) return "this device does not compute in f64";
-    if (clattn__row_macro(row, "MMA", 0)) {
-        if (!device->has_mma) return "needs NVIDIA's tensor cores, of compute capability 8.0 or newer";
-        if (params->attention.dtype == DTYPE_F32) return "takes f16 and bf16";
-    }
+    const int mma = clattn__row_macro(row, "MMA", 0);
+    if (mma && mma != device->mma && device->mma != CLATTN__MMA_EMULATED) return mma_needs[mma];
+    if (mma && params->attention.dtype == DTYPE_F32) return "takes f16 and bf16";
     if (row->role == CLATTN__ROLE_ATTENTION || row->role == CLATTN__ROLE_ATTENTION_SPLIT) {
         const attention_params *a = &params->attention;
         const int limit = clattn__row_macro(row, "HEAD_DIM_LIMIT", INT_MAX);

@@ -352,6 +352,7 @@ size_t clattn_plan_explain(const clattn_plan *plan, char *out, size_t size) {
         explain_macros(&text, step->variant.macros);
         clattn__text_add(&text, ") in %lld groups", (long long)step->params.groups);
         if (step->repeat > 1) clattn__text_add(&text, ", %lld launches one after another", (long long)step->repeat);
+        if (clattn__row_macro(step->row, "MMA", 0)) clattn__text_add(&text, "; its matrix instructions have not yet run on hardware");
         clattn__text_add(&text, "\n");
     }
     clattn__text_add(&text, "workspace %zu bytes, %lld launch%s, chain of %lld dependent step%s\n", plan->workspace_bytes,

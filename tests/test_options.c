@@ -303,35 +303,57 @@ START_TEST(every_case_on_every_row) {
 }
 END_TEST
 
-/* Leave the rows of fragments alone in the role of fused attention. */
-static void force_fragments(clattn_context *context) {
+/* Leave the rows of one layout of fragments alone in the role of fused attention. */
+static void force_fragments(clattn_context *context, int layout) {
     force_none(context);
     for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++)
-        if (row->role == CLATTN__ROLE_ATTENTION && !clattn__row_macro(row, "MMA", 0))
+        if (row->role == CLATTN__ROLE_ATTENTION && clattn__row_macro(row, "MMA", 0) != layout)
             ck_assert(clattn__row_ban(context, row, NULL));
 }
 
-/* The f32 cases again, in f16 and bf16 by turns, by the rows for tensor cores, as they are emulated. */
-START_TEST(every_case_by_fragments) {
-    option_case o = cases[_i];
-    if (o.c.dtype || o.c.head_dim > 64 || o.c.value_dim > 64 || o.c.amplitude > 1) return; /* f32 alone holds those numbers */
-    o.c.dtype = _i % 2 ? CLATTN_BF16 : CLATTN_F16;
-    const bool modified = o.c.mask.given || o.c.bias.given || o.c.softcap || o.c.alibi || o.c.rotary;
-    if (!modified && o.c.head_dim == 24) o.c.head_dim = 100, o.c.value_dim = 120; /* the kernel of larger heads */
-    attention_problem p = make(&o, (uint64_t)_i);
+/* The largest heads that rows of a layout take. */
+static int largest_head(int layout) {
+    int largest = 0;
+    for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++)
+        if (clattn__row_macro(row, "MMA", 0) == layout && clattn__row_macro(row, "HEAD_DIM_LIMIT", 0) > largest)
+            largest = clattn__row_macro(row, "HEAD_DIM_LIMIT", 0);
+    return largest;
+}
+
+static void check_fragments(const attention_problem *p, const char *name, int layout) {
     for (size_t d = 0; d < test_device_count(); d++) {
         clattn_context *context = test_context(d);
         if (!context || !context->device.has_gpu_family || context->device.has_cpu_family) continue;
         char where[160];
-        snprintf(where, sizeof where, "%s on %s by fragments", o.c.name, test_device_name(d));
-        force_fragments(context);
-        attention_results r = attention_run(context, &p, LAYOUT_BHLD, CLATTN_ALGORITHM_FUSED, WANT_LSE);
-        attention_assert_close(&r, &p, where);
-        if (o.c.batch && o.c.heads_q && o.c.len_q) ck_assert_msg(strstr(r.row, "attention_mma"), "%s: %s", where, r.row);
+        snprintf(where, sizeof where, "%s on %s by fragments of layout %d", name, test_device_name(d), layout);
+        force_fragments(context, layout);
+        attention_results r = attention_run(context, p, LAYOUT_BHLD, CLATTN_ALGORITHM_FUSED, WANT_LSE);
+        attention_assert_close(&r, p, where);
+        if (p->c.batch && p->c.heads_q && p->c.len_q) ck_assert_msg(strstr(r.row, "attention_mma"), "%s: %s", where, r.row);
         attention_results_free(&r);
         force_none(context);
     }
-    attention_problem_free(&p);
+}
+
+/* The f32 cases again, in f16 and bf16 by turns, by the rows for NVIDIA's matrix units and, in turn, one other vendor's, as they
+ * are emulated; some with heads as large as the rows take. CLATTN_TEST_LAYOUTS=1 takes all in each case. */
+START_TEST(every_case_by_fragments) {
+    const option_case *o = &cases[_i];
+    if (o->c.dtype || o->c.head_dim > 64 || o->c.value_dim > 64 || o->c.amplitude > 1) return; /* f32 alone holds those numbers */
+    const bool all = getenv("CLATTN_TEST_LAYOUTS") != NULL;
+    for (int layout = MMA_NVIDIA; layout <= MMA_XE16; layout++) {
+        if (!all && layout != MMA_NVIDIA && layout != MMA_CDNA + _i % (MMA_XE16 - MMA_NVIDIA)) continue;
+        const int largest = largest_head(layout);
+        option_case typed = *o;
+        typed.c.dtype = (_i + layout) % 2 ? CLATTN_BF16 : CLATTN_F16;
+        if (o->c.head_dim == 24 && !o->c.rotary && largest > 64) {
+            typed.c.head_dim = largest - 28;
+            typed.c.value_dim = largest / 2 + 56;
+        }
+        attention_problem p = make(&typed, (uint64_t)_i);
+        check_fragments(&p, o->c.name, layout);
+        attention_problem_free(&p);
+    }
 }
 END_TEST
 
@@ -686,7 +708,8 @@ int main(void) {
     TCase *tests = tcase_create("options");
     tcase_add_loop_test(tests, oracle_and_naive_agree, 0, COUNT(cases));
     tcase_add_loop_test(tests, every_case_on_every_row, 0, COUNT(cases));
-    tcase_add_loop_test(tests, every_case_by_fragments, 0, COUNT(cases));
+    TCase *fragments = tcase_create("fragments");
+    tcase_add_loop_test(fragments, every_case_by_fragments, 0, COUNT(cases));
     tcase_add_loop_test(tests, windows_and_alignments, 0, WINDOW_STEP);
     tcase_add_loop_test(tests, masks_of_every_shape, 0, 16);
     tcase_add_loop_test(tests, any_layout_is_bitwise_the_packed_one, 0, COUNT(promise_cases));
@@ -696,5 +719,6 @@ int main(void) {
     tcase_add_test(tests, threads_change_nothing);
     tcase_add_test(tests, every_option_changes_the_result);
     suite_add_tcase(suite, tests);
+    suite_add_tcase(suite, fragments);
     return run_device_suite(suite);
 }

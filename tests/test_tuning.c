@@ -697,7 +697,7 @@ static size_t quick_programs(clattn__devices gpu) {
     static const clattn__variant none;
     tune_shape shapes[TUNE_MOST_SHAPES];
     const clattn__device device = {
-        .gpu = gpu, .has_gpu_family = true, .has_mma = gpu == CLATTN__NVIDIA, .max_work_group = 1024, .local_bytes = 48 << 10};
+        .gpu = gpu, .has_gpu_family = true, .mma = gpu == CLATTN__NVIDIA ? MMA_NVIDIA : 0, .max_work_group = 1024, .local_bytes = 48 << 10};
     size_t count = add_program(programs, 0, clattn__row_named("merge_8"), &none); /* of split attention */
     const size_t shape_count = tune_shapes(0, true, TUNE_SCALE_GPU, shapes);
     for (size_t n = 0; n < shape_count; n++) {

@@ -168,6 +168,44 @@ static void describe_architecture(const clattn__opencl_api *api, cl_device_id de
         snprintf(out->architecture, sizeof out->architecture, "%.*s", (int)strcspn(out->info.name, ":"), out->info.name);
 }
 
+/* AMD's architectures with matrix instructions that rows are made for. */
+static int amd_mma(const char *architecture) {
+    static const struct {
+        const char *architecture;
+        int mma;
+    } known[] = {
+        {"gfx90a", MMA_CDNA},   {"gfx940", MMA_CDNA},   {"gfx941", MMA_CDNA},   {"gfx942", MMA_CDNA},
+        {"gfx1100", MMA_RDNA3}, {"gfx1101", MMA_RDNA3}, {"gfx1102", MMA_RDNA3}, {"gfx1103", MMA_RDNA3},
+    };
+    for (size_t n = 0; n < sizeof known / sizeof *known; n++)
+        if (strcmp(known[n].architecture, architecture) == 0) return known[n].mma;
+    return 0;
+}
+
+/* cl_intel_required_subgroup_size: the sizes that kernels may ask for. */
+enum { SUB_GROUP_SIZES_INTEL = 0x4108, MOST_SUB_GROUP_SIZES = 16 };
+
+/* The extension's products are of the smallest sub-groups that the device has. */
+static int intel_mma(const clattn__opencl_api *api, cl_device_id device) {
+    char *extensions = device_text(api, device, CL_DEVICE_EXTENSIONS);
+    const bool multiplies = has_word(extensions, "cl_intel_subgroup_matrix_multiply_accumulate");
+    size_t sizes[MOST_SUB_GROUP_SIZES], bytes = 0, least = SIZE_MAX;
+    free(extensions);
+    if (!multiplies || api->GetDeviceInfo(device, SUB_GROUP_SIZES_INTEL, sizeof sizes, sizes, &bytes) != CL_SUCCESS) return 0;
+    for (size_t n = 0; n < bytes / sizeof *sizes; n++) least = sizes[n] < least ? sizes[n] : least;
+    return least == 8 ? MMA_XE8 : least == 16 ? MMA_XE16 : 0;
+}
+
+/* Whose matrix units a GPU has; 0 where it is none, or not known. */
+static int device_mma(const clattn__opencl_api *api, cl_device_id device, const clattn__device *described) {
+    switch (described->gpu) {
+    case CLATTN__NVIDIA: return device_uint(api, device, COMPUTE_CAPABILITY_MAJOR_NV) >= 8 ? MMA_NVIDIA : 0;
+    case CLATTN__AMD: return amd_mma(described->architecture);
+    case CLATTN__INTEL: return intel_mma(api, device);
+    default: return 0;
+    }
+}
+
 /* Why the device cannot run our kernels, or "". */
 static void describe_problem(const clattn__opencl_api *api, cl_device_id device, const clattn__device *described, char *out,
                              size_t size) {
@@ -237,9 +275,9 @@ void clattn__opencl_describe(const clattn__opencl_api *api, cl_device_id device,
     info->vector_width = device_uint(api, device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
 
     if (info->kind == CLATTN_DEVICE_OPENCL_GPU) out->gpu = device_gpu(device_uint(api, device, CL_DEVICE_VENDOR_ID));
-    out->has_mma = out->gpu == CLATTN__NVIDIA && device_uint(api, device, COMPUTE_CAPABILITY_MAJOR_NV) >= 8;
     copy_device_text(api, device, CL_DEVICE_VENDOR, out->vendor, sizeof out->vendor);
     describe_architecture(api, device, out);
+    out->mma = device_mma(api, device, out);
     out->vector_width = row_width((cl_uint)info->vector_width);
     out->max_work_group = info->max_work_group;
     out->local_bytes = info->local_bytes;

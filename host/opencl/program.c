@@ -126,7 +126,7 @@ clattn_status clattn__opencl_kernel(clattn_context *context, const clattn__step 
     clattn__opencl *cl = clattn__opencl_of(context);
     const clattn__row *row = step->row;
     clattn__text options = {0};
-    clattn__row_options(row, &step->variant, &options);
+    clattn__row_options(row, &step->variant, context->device.mma, &options);
     if (options.failed) {
         clattn__text_free(&options);
         return clattn__fail(context, CLATTN_ERROR_MEMORY, "no memory for the build options of %s", row->name);

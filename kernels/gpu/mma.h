@@ -1,211 +1,465 @@
-/* Products of matrix fragments: NVIDIA's tensor cores where the compiler makes code for them, else the same by other means.
+/* Products of matrix fragments: on the matrix units of a GPU where the compiler makes code for them, else the same by other
+ * means.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * C (16 x 8, f32) += A (16 x 16) B (16 x 8) of f16 or bf16, by the 32 lanes of a warp. A lane holds, with g = lane / 4 and
- * t = lane % 4, two elements to a uint, the lower in the low half (PTX ISA, "Matrix Fragments for mma.m16n8k16"):
- *   A  4 uints: rows g, g + 8, g, g + 8; columns 2t and 2t + 1, for the last two 8 more
- *   B  2 uints: rows 2t and 2t + 1, for the second 8 more; column g
- *   C  4 floats: rows g, g, g + 8, g + 8; columns 2t, 2t + 1, 2t, 2t + 1
- * so that C of two neighbouring products, narrowed, is A of the next.
+ * The lanes of a warp (a wave, a sub-group) multiply WARP_ROWS rows by 16 columns, 16 deep, in f16 or bf16, and add to f32.
+ * What a kernel calls rows are its queries, and columns its keys, or the elements of its values. Each lane holds, two elements
+ * to a uint, the lower in the low half, rows     ROW_UINTS of the WARP_ROWS x 16 operand columns  COLUMN_UINTS of the 16 x 16
+ * operand block    BLOCK floats of the WARP_ROWS x 16 sums, those of LANE_ROWS rows and which they are is the layout, MMA of
+ * the kernel's row. With l the lane and e the element:
  *
- * With PTX (sm_80 and newer) these are mma, ldmatrix, shfl and cp.async. Without, lanes put their fragments into local memory and
- * read the others': every work-item of the group must come to each product and each maximum or sum, as often as the others. That
- * computes the same sums in another order; it is there for tests, and is slow.
+ *   MMA          what it is for                          rows                columns             block
+ *   MMA_NVIDIA   mma.sync.m16n8k16, twice, sm_80         row l/4 + 8(e/2%2)  column l/4 + 8(e/4) row as of rows
+ *                (PTX ISA, "Matrix Fragments")           depth 2(l%4) + e%2  depth 2(l%4) + e%2  column 2(l%4) + e%2
+ *                                                              + 8(e/4)            + 8(e/2%2)           + 8(e/4)
+ *   MMA_CDNA     v_mfma_f32_16x16x16 f16, bf16_1k;       row l%16            column l%16         row l%16
+ *                gfx90a, wave64                          depth 4(l/16) + e   as of rows          column 4(l/16) + e
+ *   MMA_RDNA3    v_wmma_f32_16x16x16 f16, bf16;          row l%16            column l%16         row l%16
+ *                gfx11, wave32; both halves of a wave    depth e             depth e             column 2e + l/16
+ *                hold the operands
+ *   MMA_XE8      intel_sub_group_*_matrix_mad_k16,       row l               column e/2          row l
+ *                twice; sub-groups of 8 (Arc)            depth e             depth 2l + e%2      column e
+ *   MMA_XE16     the same in sub-groups of 16            row l               column e            row l
+ *                (Max, Xe2)                              depth e             depth l             column e
+ *
+ * So that a block of weights, narrowed, is the rows of the next product, in registers; but on RDNA 3, where the other half of
+ * the wave has every second one. All but NVIDIA's compute the transposed product: columns are the instruction's first operand.
+ * (AMD, "CDNA 2 Instruction Set Architecture", "RDNA 3 Instruction Set Architecture"; the extension's text of
+ * cl_intel_subgroup_matrix_multiply_accumulate.) Of these layouts only NVIDIA's instructions were assembled by the vendor's own
+ * tool for more than one generation; AMD's and Intel's are compiled offline, and not yet run on hardware.
+ *
+ * Without the instructions, lanes put their operands into local memory where the layout says, and multiply what lies there:
+ * every work-item of the group must come to each product and each exchange, as often as the others. That computes the same sums
+ * in another order; it is there for tests, and is slow.
  */
 #ifndef CLATTN_GPU_MMA_H
 #define CLATTN_GPU_MMA_H
 
+#include "../mma_layouts.h"
 #include "element.h"
 
-#define WARP 32
-#define WARPS (WORK_GROUP / WARP)
-#if WORK_GROUP % WARP
-#error "WORK_GROUP must be whole warps"
-#endif
 #if DTYPE != DTYPE_F16 && DTYPE != DTYPE_BF16
 #error "fragments are of f16 or bf16"
 #endif
 
-#if defined(__NVPTX__) || defined(__NV_CL_C_VERSION)
-#define MMA_PTX 1
+/* ---- layouts ------------------------------------------------------------------------------------------------------- */
+
+/* Lanes that share a row stand ROW_LANES_APART from one another, ROW_LANES of them; OPERAND_COPIES: how many lanes hold each
+ * element of an operand. ROW_ELEMENT(r, n) is the n-th element of a lane's row r in a block. */
+#if MMA == MMA_NVIDIA
+#define WARP 32
+#define WARP_ROWS 16
+#define LANE_ROWS 2
+#define ROW_LANES 4
+#define ROW_LANES_APART 1
+#define ROW_UINTS 4
+#define COLUMN_UINTS 4
+#define BLOCK 8
+#define OPERAND_COPIES 1
+#define ROWS_ROW(l, e) ((l) / 4 + (e) / 2 % 2 * 8)
+#define ROWS_DEPTH(l, e) ((l) % 4 * 2 + (e) % 2 + (e) / 4 * 8)
+#define COLUMNS_COLUMN(l, e) ((l) / 4 + (e) / 4 * 8)
+#define COLUMNS_DEPTH(l, e) ((l) % 4 * 2 + (e) % 2 + (e) / 2 % 2 * 8)
+#define BLOCK_ROW(l, e) ((l) / 4 + (e) / 2 % 2 * 8)
+#define BLOCK_COLUMN(l, e) ((l) % 4 * 2 + (e) % 2 + (e) / 4 * 8)
+#define ROW_ELEMENT(r, n) ((n) / 2 * 4 + 2 * (r) + (n) % 2)
+#elif MMA == MMA_CDNA
+#define WARP 64
+#define WARP_ROWS 16
+#define LANE_ROWS 1
+#define ROW_LANES 4
+#define ROW_LANES_APART 16
+#define ROW_UINTS 2
+#define COLUMN_UINTS 2
+#define BLOCK 4
+#define OPERAND_COPIES 1
+#define ROWS_ROW(l, e) ((l) % 16)
+#define ROWS_DEPTH(l, e) ((l) / 16 * 4 + (e))
+#define COLUMNS_COLUMN(l, e) ((l) % 16)
+#define COLUMNS_DEPTH(l, e) ((l) / 16 * 4 + (e))
+#define BLOCK_ROW(l, e) ((l) % 16)
+#define BLOCK_COLUMN(l, e) ((l) / 16 * 4 + (e))
+#define ROW_ELEMENT(r, n) (n)
+#elif MMA == MMA_RDNA3
+#define WARP 32
+#define WARP_ROWS 16
+#define LANE_ROWS 1
+#define ROW_LANES 2
+#define ROW_LANES_APART 16
+#define ROW_UINTS 8
+#define COLUMN_UINTS 8
+#define BLOCK 8
+#define OPERAND_COPIES 2
+#define ROWS_ROW(l, e) ((l) % 16)
+#define ROWS_DEPTH(l, e) (e)
+#define COLUMNS_COLUMN(l, e) ((l) % 16)
+#define COLUMNS_DEPTH(l, e) (e)
+#define BLOCK_ROW(l, e) ((l) % 16)
+#define BLOCK_COLUMN(l, e) ((e)*2 + (l) / 16)
+#define ROW_ELEMENT(r, n) (n)
+#elif MMA == MMA_XE8
+#define WARP 8
+#define WARP_ROWS 8
+#define LANE_ROWS 1
+#define ROW_LANES 1
+#define ROW_LANES_APART 1
+#define ROW_UINTS 8
+#define COLUMN_UINTS 16
+#define BLOCK 16
+#define OPERAND_COPIES 1
+#define ROWS_ROW(l, e) (l)
+#define ROWS_DEPTH(l, e) (e)
+#define COLUMNS_COLUMN(l, e) ((e) / 2)
+#define COLUMNS_DEPTH(l, e) ((l)*2 + (e) % 2)
+#define BLOCK_ROW(l, e) (l)
+#define BLOCK_COLUMN(l, e) (e)
+#define ROW_ELEMENT(r, n) (n)
+#elif MMA == MMA_XE16
+#define WARP 16
+#define WARP_ROWS 16
+#define LANE_ROWS 1
+#define ROW_LANES 1
+#define ROW_LANES_APART 1
+#define ROW_UINTS 8
+#define COLUMN_UINTS 8
+#define BLOCK 16
+#define OPERAND_COPIES 1
+#define ROWS_ROW(l, e) (l)
+#define ROWS_DEPTH(l, e) (e)
+#define COLUMNS_COLUMN(l, e) (e)
+#define COLUMNS_DEPTH(l, e) (l)
+#define BLOCK_ROW(l, e) (l)
+#define BLOCK_COLUMN(l, e) (e)
+#define ROW_ELEMENT(r, n) (n)
 #else
-#define MMA_PTX 0
+#error "MMA, the layout of fragments, comes from the kernel's row"
 #endif
 
-INLINE int lane_id(void) { return (int)get_local_id(0) % WARP; }
-INLINE int warp_id(void) { return (int)get_local_id(0) / WARP; }
+#define WARPS (WORK_GROUP / WARP)
+#if WORK_GROUP % WARP
+#error "WORK_GROUP must be whole warps"
+#endif
 
-#if MMA_PTX
-/* ---- PTX ----------------------------------------------------------------------------------------------------------- */
-
+/* 1 where the device has the instructions of the layout, as the host says. */
+#ifndef MMA_NATIVE
+#define MMA_NATIVE 0
+#endif
+#if MMA_NATIVE
 #define MMA_UNROLL UNROLL
-#define EXCHANGE_UINTS 1 /* nothing is exchanged */
+#define EXCHANGE_UINTS 1 /* nothing is exchanged through memory */
+#else
+#define MMA_UNROLL
+#define OPERAND_ELEMENTS (16 * (WARP_ROWS + 16))
+#define EXCHANGE_UINTS (WARPS * OPERAND_COPIES * OPERAND_ELEMENTS / 2)
+#endif
 
+/* Before KERNEL: how many lanes the compiler is to make a sub-group of. */
+#if MMA_NATIVE && (MMA == MMA_XE8 || MMA == MMA_XE16)
+#define MMA_KERNEL __attribute__((intel_reqd_sub_group_size(WARP))) KERNEL
+INLINE int lane_id(void) {
+    return (int)get_sub_group_local_id();
+}
+INLINE int warp_id(void) {
+    return (int)get_sub_group_id();
+}
+#else
+#define MMA_KERNEL KERNEL
+INLINE int lane_id(void) {
+    return (int)get_local_id(0) % WARP;
+}
+INLINE int warp_id(void) {
+    return (int)get_local_id(0) / WARP;
+}
+#endif
+
+/* ---- elements ------------------------------------------------------------------------------------------------------ */
+
+INLINE uint two_of(ushort low, ushort high) {
+    return (uint)low | (uint)high << 16;
+}
+
+#if MMA_NATIVE && MMA == MMA_NVIDIA
 #if DTYPE == DTYPE_F16
 #define MMA_TYPE "f16"
 #else
 #define MMA_TYPE "bf16"
 #endif
+INLINE uint narrow_two(float low, float high) {
+    uint two;
+    __asm__("cvt.rn." MMA_TYPE "x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
+    return two;
+}
+#else
+INLINE uint narrow_two(float low, float high) {
+    return two_of(narrow(low), narrow(high));
+}
+#endif
 
-INLINE uint local_address(const local void *at) { return (uint)(size_t)at; }
+/* ---- from lane to lane ---------------------------------------------------------------------------------------------- */
 
-/* c += a b */
-INLINE void mma(local uint *exchange, float *c, const uint *a, const uint *b) {
+/* x of the lane whose number differs by `distance`, a power of two. */
+#if MMA_NATIVE && MMA == MMA_NVIDIA
+INLINE uint of_lane(local uint *exchange, uint x, int distance) {
+    uint y;
     (void)exchange;
+    __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(y) : "r"(x), "r"(distance));
+    return y;
+}
+#elif MMA_NATIVE && (MMA == MMA_CDNA || MMA == MMA_RDNA3)
+INLINE uint of_lane(local uint *exchange, uint x, int distance) {
+    (void)exchange;
+    return (uint)__builtin_amdgcn_ds_bpermute((lane_id() ^ distance) * 4, (int)x);
+}
+#else /* Intel's lanes share nothing */
+INLINE uint of_lane(local uint *exchange, uint x, int distance) {
+    const int own = (int)get_local_id(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    exchange[own] = x;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return exchange[own ^ distance];
+}
+#endif
+
+/* Over the lanes that share a row. */
+INLINE float row_max(local uint *exchange, float x) {
+    UNROLL for (int apart = ROW_LANES_APART; apart < ROW_LANES * ROW_LANES_APART; apart *= 2) x =
+        fmax(x, as_float(of_lane(exchange, as_uint(x), apart)));
+    return x;
+}
+
+INLINE float row_sum(local uint *exchange, float x) {
+    UNROLL for (int apart = ROW_LANES_APART; apart < ROW_LANES * ROW_LANES_APART; apart *= 2) x +=
+        as_float(of_lane(exchange, as_uint(x), apart));
+    return x;
+}
+
+/* The rows of a product, of a block of another, narrowed. */
+#if MMA == MMA_RDNA3
+INLINE void rows_of_block(local uint *exchange, uint *rows, const float *block) {
+    const bool second = lane_id() >= 16;
+    MMA_UNROLL for (int n = 0; n < 4; n++) {
+        const uint own = narrow_two(block[2 * n], block[2 * n + 1]), other = of_lane(exchange, own, 16);
+        const uint even = second ? other : own, odd = second ? own : other;
+        rows[2 * n] = (even & 0xffff) | odd << 16;
+        rows[2 * n + 1] = even >> 16 | (odd & 0xffff0000);
+    }
+}
+#else
+INLINE void rows_of_block(local uint *exchange, uint *rows, const float *block) {
+    (void)exchange;
+    MMA_UNROLL for (int n = 0; n < ROW_UINTS; n++) rows[n] = narrow_two(block[2 * n], block[2 * n + 1]);
+}
+#endif
+
+/* ---- operands from tiles -------------------------------------------------------------------------------------------- */
+
+/* Of the elements at `tile`, whose lines are `line` elements apart:
+ * load_rows            lines are rows
+ * load_columns         lines are columns
+ * load_columns_across  lines are depths, each with an element of each column */
+#if MMA_NATIVE && MMA == MMA_NVIDIA
+INLINE uint local_address(const local void *at) {
+    return (uint)(size_t)at;
+}
+
+/* Where this lane says that a row of one of four 8 x 8 blocks begins: block n is 8 * (n % 2) lines and 8 * (n / 2) elements on.
+ */
+INLINE uint own_row(const local ushort *tile, int line) {
+    const int lane = lane_id();
+    return local_address(tile + (lane % 16) * line + lane / 16 * 8);
+}
+
+INLINE void load_blocks(uint *out, const local ushort *tile, int line) {
+    __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                     : "r"(own_row(tile, line))
+                     : "memory");
+}
+
+INLINE void load_rows(uint *rows, const local ushort *tile, int line) {
+    load_blocks(rows, tile, line);
+}
+
+INLINE void load_columns(uint *columns, const local ushort *tile, int line) {
+    uint blocks[4];
+    load_blocks(blocks, tile, line);
+    columns[0] = blocks[0];
+    columns[1] = blocks[2];
+    columns[2] = blocks[1];
+    columns[3] = blocks[3];
+}
+
+INLINE void load_columns_across(uint *columns, const local ushort *tile, int line) {
+    __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(columns[0]), "=r"(columns[1]), "=r"(columns[2]), "=r"(columns[3])
+                     : "r"(own_row(tile, line))
+                     : "memory");
+}
+#else
+/* Two elements of a row are neighbours along the depth; of a column too, but in sub-groups of 16. */
+INLINE uint neighbours(const local ushort *at) {
+    return *(const local uint *)at;
+}
+
+INLINE void load_rows(uint *rows, const local ushort *tile, int line) {
+    const int l = lane_id();
+    MMA_UNROLL for (int n = 0; n < ROW_UINTS; n++) rows[n] =
+        neighbours(tile + ROWS_ROW(l, 2 * n) * line + ROWS_DEPTH(l, 2 * n));
+}
+
+INLINE ushort column_element(const local ushort *tile, int column_stride, int depth_stride, int e) {
+    const int l = lane_id();
+    return tile[COLUMNS_COLUMN(l, e) * column_stride + COLUMNS_DEPTH(l, e) * depth_stride];
+}
+
+INLINE void load_columns(uint *columns, const local ushort *tile, int line) {
+#if MMA == MMA_XE16
+    MMA_UNROLL for (int n = 0; n < COLUMN_UINTS; n++) columns[n] =
+        two_of(column_element(tile, line, 1, 2 * n), column_element(tile, line, 1, 2 * n + 1));
+#else
+    const int l = lane_id();
+    MMA_UNROLL for (int n = 0; n < COLUMN_UINTS; n++) columns[n] =
+        neighbours(tile + COLUMNS_COLUMN(l, 2 * n) * line + COLUMNS_DEPTH(l, 2 * n));
+#endif
+}
+
+INLINE void load_columns_across(uint *columns, const local ushort *tile, int line) {
+    MMA_UNROLL for (int n = 0; n < COLUMN_UINTS; n++) columns[n] =
+        two_of(column_element(tile, 1, line, 2 * n), column_element(tile, 1, line, 2 * n + 1));
+}
+#endif
+
+/* ---- products ------------------------------------------------------------------------------------------------------- */
+
+/* block += rows * columns */
+#if MMA_NATIVE && MMA == MMA_NVIDIA
+INLINE void multiply_half(float *c, const uint *a, const uint *b) {
     __asm__ volatile("mma.sync.aligned.m16n8k16.row.col.f32." MMA_TYPE "." MMA_TYPE ".f32 "
                      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/* Four 8 x 8 blocks of `tile`, whose lines are `line` elements: this lane says where one row of one of them begins. */
-INLINE void load_blocks(uint *out, const local ushort *row) {
-    __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-                     : "r"(local_address(row))
-                     : "memory");
-}
-
-INLINE void load_blocks_transposed(uint *out, const local ushort *row) {
-    __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-                     : "r"(local_address(row))
-                     : "memory");
-}
-
-/* Of a row-major tile: block n of the four begins 8 * (n % 2) rows and 8 * (n / 2) columns on. */
-INLINE const local ushort *own_row(const local ushort *tile, int line) {
-    const int lane = lane_id();
-    return tile + (lane % 16) * line + lane / 16 * 8;
-}
-
-/* A of the 16 x 16 elements at `tile`, rows of A being lines. */
-INLINE void load_a(uint *a, const local ushort *tile, int line) { load_blocks(a, own_row(tile, line)); }
-
-/* B of the same elements transposed: lines are columns of two products, b[0..1] and b[2..3]. */
-INLINE void load_b(uint *b, const local ushort *tile, int line) {
-    uint blocks[4];
-    load_blocks(blocks, own_row(tile, line));
-    b[0] = blocks[0];
-    b[1] = blocks[2];
-    b[2] = blocks[1];
-    b[3] = blocks[3];
-}
-
-/* B of the elements as they lie: lines are rows of B, 16 columns those of two products. */
-INLINE void load_b_lines(uint *b, const local ushort *tile, int line) { load_blocks_transposed(b, own_row(tile, line)); }
-
-INLINE float of_lane(float x, int distance) {
-    uint y;
-    __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(y) : "r"(as_uint(x)), "r"(distance));
-    return as_float(y);
-}
-
-/* Over the four lanes that share a row. */
-INLINE float quad_max(local uint *exchange, float x) {
+INLINE void multiply(local uint *exchange, float *block, const uint *rows, const uint *columns) {
     (void)exchange;
-    x = fmax(x, of_lane(x, 1));
-    return fmax(x, of_lane(x, 2));
+    multiply_half(block, rows, columns);
+    multiply_half(block + 4, rows, columns + 2);
 }
-
-INLINE float quad_sum(local uint *exchange, float x) {
+#elif MMA_NATIVE && MMA == MMA_CDNA
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+INLINE void multiply(local uint *exchange, float *block, const uint *rows, const uint *columns) {
+    const uint2 a = (uint2)(columns[0], columns[1]), b = (uint2)(rows[0], rows[1]);
+    float4 c = (float4)(block[0], block[1], block[2], block[3]);
     (void)exchange;
-    x += of_lane(x, 1);
-    return x + of_lane(x, 2);
+#if DTYPE == DTYPE_F16
+    c = __builtin_amdgcn_mfma_f32_16x16x16f16(as_half4(a), as_half4(b), c, 0, 0, 0);
+#else
+    c = __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(as_short4(a), as_short4(b), c, 0, 0, 0);
+#endif
+    block[0] = c.x;
+    block[1] = c.y;
+    block[2] = c.z;
+    block[3] = c.w;
+}
+#elif MMA_NATIVE
+INLINE uint8 eight_uints(const uint *x) {
+    return (uint8)(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]);
 }
 
-INLINE uint narrow_two(float low, float high) {
-    uint two;
-    __asm__("cvt.rn." MMA_TYPE "x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
-    return two;
+INLINE float8 eight_floats(const float *x) {
+    return (float8)(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]);
 }
 
-/* Eight elements, both addresses multiples of 16 bytes; there after copy_wait and a barrier. */
+INLINE void put_eight_floats(float *x, float8 all) {
+    x[0] = all.s0;
+    x[1] = all.s1;
+    x[2] = all.s2;
+    x[3] = all.s3;
+    x[4] = all.s4;
+    x[5] = all.s5;
+    x[6] = all.s6;
+    x[7] = all.s7;
+}
+
+#if MMA == MMA_RDNA3
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+INLINE void multiply(local uint *exchange, float *block, const uint *rows, const uint *columns) {
+    const uint8 a = eight_uints(columns), b = eight_uints(rows);
+    const float8 c = eight_floats(block);
+    (void)exchange;
+#if DTYPE == DTYPE_F16
+    put_eight_floats(block, __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(as_half16(a), as_half16(b), c));
+#else
+    put_eight_floats(block, __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(as_short16(a), as_short16(b), c));
+#endif
+}
+#else
+#if DTYPE == DTYPE_F16
+#define MATRIX_MAD intel_sub_group_f16_f16_matrix_mad_k16
+#else
+#define MATRIX_MAD intel_sub_group_bf16_bf16_matrix_mad_k16
+#endif
+/* Compilers have the functions where the device has the extension; not each declares them. */
+#if MMA == MMA_XE8
+__attribute__((overloadable)) float8 MATRIX_MAD(int8 a, int8 b, float8 c);
+#define EIGHT_COLUMNS(columns, half) as_int8(eight_uints((columns) + 8 * (half)))
+#else
+__attribute__((overloadable)) float8 MATRIX_MAD(short8 a, int8 b, float8 c);
+#define EIGHT_COLUMNS(columns, half)                                                                                           \
+    as_short8((uint4)((columns)[4 * (half)], (columns)[4 * (half) + 1], (columns)[4 * (half) + 2], (columns)[4 * (half) + 3]))
+#endif
+INLINE void multiply(local uint *exchange, float *block, const uint *rows, const uint *columns) {
+    const int8 b = as_int8(eight_uints(rows));
+    (void)exchange;
+    put_eight_floats(block, MATRIX_MAD(EIGHT_COLUMNS(columns, 0), b, eight_floats(block)));
+    put_eight_floats(block + 8, MATRIX_MAD(EIGHT_COLUMNS(columns, 1), b, eight_floats(block + 8)));
+}
+#endif
+#else
+INLINE ushort half_of(uint two, int which) {
+    return (ushort)(two >> 16 * which);
+}
+
+/* Each copy of the operands computes the sums of the lanes that hold it. */
+INLINE void multiply(local uint *exchange, float *block, const uint *rows, const uint *columns) {
+    const int l = lane_id(), copy = l / (WARP / OPERAND_COPIES);
+    local ushort *all_rows = (local ushort *)exchange + (warp_id() * OPERAND_COPIES + copy) * OPERAND_ELEMENTS;
+    local ushort *all_columns = all_rows + 16 * WARP_ROWS;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int e = 0; e < 2 * ROW_UINTS; e++) all_rows[ROWS_ROW(l, e) * 16 + ROWS_DEPTH(l, e)] = half_of(rows[e / 2], e % 2);
+    for (int e = 0; e < 2 * COLUMN_UINTS; e++)
+        all_columns[COLUMNS_COLUMN(l, e) * 16 + COLUMNS_DEPTH(l, e)] = half_of(columns[e / 2], e % 2);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int e = 0; e < BLOCK; e++) {
+        const local ushort *row = all_rows + BLOCK_ROW(l, e) * 16, *column = all_columns + BLOCK_COLUMN(l, e) * 16;
+        for (int k = 0; k < 16; k++) block[e] += widen(row[k]) * widen(column[k]);
+    }
+}
+#endif
+
+/* ---- copies into tiles ------------------------------------------------------------------------------------------------ */
+
+/* copy_eight          eight elements, both addresses multiples of 16 bytes; there after a wait and a barrier
+ * copy_commit         what was copied since the last call is one batch
+ * copy_wait_but_one   until all batches but the last are there
+ * copy_wait           until all are */
+#if MMA_NATIVE && MMA == MMA_NVIDIA
 INLINE void copy_eight(local ushort *to, const global ushort *from) {
     __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(local_address(to)), "l"(from) : "memory");
 }
-/* What was copied since the last call is one batch. */
-INLINE void copy_commit(void) { __asm__ volatile("cp.async.commit_group;" : : : "memory"); }
-/* All batches but the last are there, or all. */
-INLINE void copy_wait_but_one(void) { __asm__ volatile("cp.async.wait_group 1;" : : : "memory"); }
-INLINE void copy_wait(void) { __asm__ volatile("cp.async.wait_group 0;" : : : "memory"); }
-
+INLINE void copy_commit(void) {
+    __asm__ volatile("cp.async.commit_group;" : : : "memory");
+}
+INLINE void copy_wait_but_one(void) {
+    __asm__ volatile("cp.async.wait_group 1;" : : : "memory");
+}
+INLINE void copy_wait(void) {
+    __asm__ volatile("cp.async.wait_group 0;" : : : "memory");
+}
 #else
-/* ---- without ------------------------------------------------------------------------------------------------------- */
-
-#define MMA_UNROLL
-#define EXCHANGE_UINTS (WORK_GROUP * 6)
-
-INLINE uint two_of(ushort low, ushort high) { return (uint)low | (uint)high << 16; }
-INLINE float half_of(uint two, int which) { return widen((ushort)(two >> 16 * which)); }
-
-INLINE void mma(local uint *exchange, float *c, const uint *a, const uint *b) {
-    local uint *mine = exchange + get_local_id(0) * 6;
-    const local uint *warp = exchange + warp_id() * WARP * 6;
-    const int g = lane_id() / 4, t = lane_id() % 4;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int n = 0; n < 4; n++) mine[n] = a[n];
-    for (int n = 0; n < 2; n++) mine[4 + n] = b[n];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k = 0; k < 16; k++) {
-        const int holder = k % 8 / 2, late = k / 8;
-        for (int n = 0; n < 4; n++) {
-            const uint from_a = warp[(4 * g + holder) * 6 + 2 * late + n / 2];
-            const uint from_b = warp[(4 * (2 * t + n % 2) + holder) * 6 + 4 + late];
-            c[n] += half_of(from_a, k % 2) * half_of(from_b, k % 2);
-        }
-    }
-}
-
-INLINE void load_a(uint *a, const local ushort *tile, int line) {
-    const int g = lane_id() / 4, t = lane_id() % 4;
-    for (int n = 0; n < 4; n++) {
-        const local ushort *at = tile + (g + n % 2 * 8) * line + n / 2 * 8 + 2 * t;
-        a[n] = two_of(at[0], at[1]);
-    }
-}
-
-INLINE void load_b(uint *b, const local ushort *tile, int line) {
-    const int g = lane_id() / 4, t = lane_id() % 4;
-    for (int n = 0; n < 4; n++) {
-        const local ushort *at = tile + (g + n / 2 * 8) * line + n % 2 * 8 + 2 * t;
-        b[n] = two_of(at[0], at[1]);
-    }
-}
-
-INLINE void load_b_lines(uint *b, const local ushort *tile, int line) {
-    const int g = lane_id() / 4, t = lane_id() % 4;
-    for (int n = 0; n < 4; n++) {
-        const local ushort *at = tile + (n % 2 * 8 + 2 * t) * line + n / 2 * 8 + g;
-        b[n] = two_of(at[0], at[line]);
-    }
-}
-
-INLINE void share_in_quad(local uint *exchange, float x, float *all) {
-    const int first = (int)get_local_id(0) / 4 * 4;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    exchange[get_local_id(0)] = as_uint(x);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int n = 0; n < 4; n++) all[n] = as_float(exchange[first + n]);
-}
-
-INLINE float quad_max(local uint *exchange, float x) {
-    float all[4];
-    share_in_quad(exchange, x, all);
-    return fmax(fmax(all[0], all[1]), fmax(all[2], all[3]));
-}
-
-INLINE float quad_sum(local uint *exchange, float x) {
-    float all[4];
-    share_in_quad(exchange, x, all);
-    return (all[0] + all[1]) + (all[2] + all[3]);
-}
-
-INLINE uint narrow_two(float low, float high) { return two_of(narrow(low), narrow(high)); }
-
 INLINE void copy_eight(local ushort *to, const global ushort *from) {
-    for (int n = 0; n < 8; n++) to[n] = from[n];
+    *(local uint4 *)to = *(const global uint4 *)from;
 }
 INLINE void copy_commit(void) {}
 INLINE void copy_wait_but_one(void) {}

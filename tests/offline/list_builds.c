@@ -61,7 +61,7 @@ static clattn__device device_of(const clattn__row *row) {
     return (clattn__device){
         .has_cpu_family = row->family == CLATTN__FAMILY_CPU,
         .has_gpu_family = row->family == CLATTN__FAMILY_GPU,
-        .has_mma = clattn__row_macro(row, "MMA", 0),
+        .mma = clattn__row_macro(row, "MMA", 0),
         .vector_width = clattn__row_macro(row, "VECTOR_WIDTH", 0),
         .max_work_group = (size_t)clattn__row_macro(row, "WORK_GROUP", 1),
         .local_bytes = (size_t)clattn__row_macro(row, "LOCAL_BYTES", 0),
@@ -152,7 +152,7 @@ static bool print_build(const clattn__row *row, const combination *c, const char
     static const char *const families[] = {"cpu", "gpu"};
     clattn__text options = {0};
     clattn__variant variant;
-    if (serves(row, c, &variant)) clattn__row_options(row, &variant, &options);
+    if (serves(row, c, &variant)) clattn__row_options(row, &variant, device_of(row).mma, &options);
     const bool good = options.data && !options.failed;
     if (good) {
         printf("%s\t%s\t", row->name, families[row->family]);

@@ -70,7 +70,7 @@ static const clattn__device nvidia = {
     .info = {.struct_size = sizeof(clattn_device_info), .id = "nvidia", .kind = CLATTN_DEVICE_OPENCL_GPU},
     .has_gpu_family = true,
     .gpu = CLATTN__NVIDIA,
-    .has_mma = true,
+    .mma = MMA_NVIDIA,
     .max_work_group = 1024,
     .local_bytes = 48 << 10,
     .max_params_bytes = 4096,
@@ -127,7 +127,7 @@ static bool print_step(FILE *json, const char *folder, const clattn__step *step)
     const char *source = clattn__kernel_source(step->row->source);
     clattn__text options = {0};
     clattn__params params = step->params;
-    clattn__row_options(step->row, &step->variant, &options);
+    clattn__row_options(step->row, &step->variant, nvidia.mma, &options);
     if (!source || !options.data || options.failed || step->repeat != 1) return false;
     fprintf(
         json,

@@ -27,12 +27,12 @@ NVIDIA_LOCAL = 48 << 10
 PORTABLE_LOCAL = 32 << 10
 
 
-def failures(build, family, facts):
+def failures(build, family, name, facts):
     """What is wrong with a build on a target, as texts. A row on devices that it is not meant for need only compile."""
     if "error" in facts:
         return ["does not compile: " + facts["error"]]
     wrong = []
-    if family not in build.devices:
+    if not build.is_meant(family, name):
         return wrong
     if facts["spills"]:
         wrong.append("spills %d bytes" % facts["spills"])
@@ -82,7 +82,7 @@ def check_target(arguments):
     records, failed = [], 0
     for build, by_name in results:
         for name, facts in by_name.items():
-            wrong = failures(build, arguments.target, facts)
+            wrong = failures(build, arguments.target, name, facts)
             failed += bool(wrong)
             for text in wrong:
                 print("FAILED %s, %s: %s" % (name, build.name, text))

@@ -35,7 +35,7 @@ def speed_failures(row, speed):
 
 
 def record(build, family, target, facts, wrong):
-    return {"family": family, "target": target, "row": build.row, "devices": build.devices, "meant": family in build.devices,
+    return {"family": family, "target": target, "row": build.row, "devices": build.devices, "meant": build.is_meant(family, target),
             "set": build.set, "build": build.name[len(build.row) + 1:], "options": build.options, "facts": facts, "wrong": wrong}
 
 

@@ -29,7 +29,9 @@ NVIDIA_RESERVED = 1024 # bytes of shared memory that the system takes of each gr
 SPEED_ON = "sm_90"
 AMD = ("gfx90a", "gfx1030", "gfx1100")
 AMD_WAVES = {"gfx90a": 8, "gfx1030": 16, "gfx1100": 16} # that a SIMD holds
-INTEL = ("dg2-g10",)
+INTEL = ("dg2-g10", "pvc")
+# Targets with matrix instructions: which layout of kernels/mma_layouts.h is theirs.
+MATRIX_UNITS = {"sm_80": 1, "sm_90": 1, "sm_120": 1, "gfx90a": 2, "gfx1100": 3, "dg2-g10": 4, "pvc": 5}
 SPEED_ROLES = ("attention", "project", "scores", "weighted_values")
 
 
@@ -43,6 +45,15 @@ class Build:
         self.macros = {name: int(value) for name, value in re.findall(r"-D (\w+)=(\d+)", self.options)}
         self.name = self.row + "".join(" %s=%d" % (name, self.macros[name])
                                        for name in ("DTYPE", "MODIFIED", "HEAD_DIM_MAX", "VALUE_DIM_MAX") if name in self.macros)
+
+    def options_on(self, target):
+        """The build options of the host on a target: where it has not the row's matrix instructions they are emulated."""
+        has = MATRIX_UNITS.get(target) == self.macros.get("MMA")
+        return [option for option in self.options.replace("-D ", "-D").split() if has or option != "-DMMA_NATIVE=1"]
+
+    def is_meant(self, family, target):
+        """Whether the row is meant for a target of a family of devices: of those with matrix instructions, for those alone."""
+        return family in self.devices and self.macros.get("MMA") in (None, MATRIX_UNITS.get(target))
 
     def is_portable(self):
         return {"nvidia", "amd", "intel"} <= set(self.devices)
@@ -75,7 +86,7 @@ class Lint:
 
     def compile(self, build, _source, _folder):
         # The files as they are written: in one whose #includes are resolved, a header's unused functions would be the file's.
-        process = tools.run(self.command + build.options.split() + [os.path.join(KERNELS, build.source)])
+        process = tools.run(self.command + build.options_on("OpenCL C 1.2") + [os.path.join(KERNELS, build.source)])
         facts = {"registers": None, "spills": 0, "local": 0, "occupancy": None}
         if process.returncode or process.stdout.strip():
             facts = {"error": tools.first_line(process.stdout)}
@@ -102,7 +113,7 @@ class Nvidia:
 
     def compile(self, build, source, folder):
         ptx = os.path.join(folder, "kernel.ptx")
-        error = compile_to(self.clang + build.options.split() + ["-S", source], ptx)
+        error = compile_to(self.clang + build.options_on(SPEED_ON) + ["-S", source], ptx)
         return {name: {"error": error} if error else self.assemble(build, name, ptx, folder) for name in self.names}
 
     def assemble(self, build, name, ptx, folder):
@@ -146,7 +157,7 @@ class Amd:
         self.names, self.skipped, self.commands = [], [], {}
         for name in AMD:
             try:
-                flags = tools.amdgcn_flags(name)
+                flags = tools.amdgcn_flags(name, folder)
                 self.commands[name] = tools.clang_command(tools.clang_for(flags, folder), flags)
                 self.names.append(name)
             except tools.Missing as missing:
@@ -159,7 +170,7 @@ class Amd:
 
     def assemble(self, build, name, source, folder):
         path = os.path.join(folder, name + ".s")
-        error = compile_to(self.commands[name] + build.options.split() + ["-S", source], path)
+        error = compile_to(self.commands[name] + build.options_on(name) + ["-S", source], path)
         if error:
             return {"error": error}
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -187,11 +198,13 @@ class Intel:
         self.names, self.skipped = list(INTEL), []
 
     def compile(self, build, source, folder):
-        return {name: self.assemble(build, name, source, folder) for name in self.names}
+        """On each GPU; on those that are there for their matrix units, only what uses these."""
+        wanted = [name for name in self.names if name == self.names[0] or build.macros.get("MMA") == MATRIX_UNITS[name]]
+        return {name: self.assemble(build, name, source, folder) for name in wanted}
 
     def assemble(self, build, name, source, folder):
         process = tools.run([self.ocloc, "compile", "-file", source, "-device", name, "-out_dir", folder, "-output", "kernel",
-                             "-output_no_suffix", "-options", build.options], env=self.environment)
+                             "-output_no_suffix", "-options", " ".join(build.options_on(name))], env=self.environment)
         path = os.path.join(folder, "kernel")
         if process.returncode or not os.path.exists(path):
             errors = [line for line in process.stdout.splitlines() if "error" in line.lower()]

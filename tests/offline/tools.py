@@ -48,9 +48,34 @@ def nvptx_flags():
             "-Xclang", "+ptx75", "-Xclang", "-mlink-builtin-bitcode", "-Xclang", library]
 
 
-def amdgcn_flags(processor):
-    library = find_one(AMD_LIBRARIES, "rocm-device-libs")
+def amdgcn_flags(processor, folder):
+    library = library_for(processor, find_one(AMD_LIBRARIES, "rocm-device-libs"), folder)
     return ["-target", "amdgcn-amd-amdhsa", "-mcpu=" + processor, "-mcode-object-version=4", "--rocm-device-lib-path=" + library]
+
+
+def library_for(processor, library, folder):
+    """The device library, or a folder of links to it and the number of a processor that is younger than it: all that it holds of
+    one is that constant."""
+    name = "oclc_isa_version_%s.bc" % processor[3:]
+    if os.path.exists(os.path.join(library, name)):
+        return library
+    own = os.path.join(folder, "amd-" + processor)
+    os.makedirs(own, exist_ok=True)
+    for path in glob.glob(os.path.join(library, "*.bc")):
+        link = os.path.join(own, os.path.basename(path))
+        if not os.path.lexists(link):
+            os.symlink(path, link)
+    major, minor = divmod(int(processor[3:], 16), 256)
+    version = 1000 * int("%x" % major) + 100 * (minor // 16) + minor % 16
+    source = os.path.join(folder, processor + ".cl")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("const __constant int __oclc_ISA_version = %d;\n" % version)
+    for clang in filter(None, map(shutil.which, CLANGS)):
+        process = run([clang, "-x", "cl", "-cl-std=CL1.2", "-target", "amdgcn-amd-amdhsa", "-nogpulib", "-emit-llvm", "-c", source,
+                       "-o", os.path.join(own, name)])
+        if process.returncode == 0:
+            return own
+    raise Missing("needs a clang for amdgcn")
 
 
 def find_one(patterns, package):
