@@ -141,15 +141,13 @@ extern const char clattn__kernels_hash[];
 
 /* ---- devices and backends ---------------------------------------------------------------------------------------- */
 
-enum { CLATTN__MMA_EMULATED = -1 };
-
 /* What a device can do, as far as kernel rows and operators ask. Tests fake these. */
 typedef struct clattn__device {
     clattn_device_info info;
     bool has_cpu_family, has_gpu_family, has_clblast; /* which rows may serve, in the table's order */
     clattn__devices gpu;                 /* whose GPU it is; 0 where it is none or not known */
     char vendor[64], architecture[32];   /* OpenCL: as the driver names them; the latter "" where we do not know how to ask */
-    int mma;                             /* whose matrix units it has, MMA_*; 0: none; CLATTN__MMA_EMULATED: a test has all of them emulated */
+    int mma;                             /* whose matrix units it has, MMA_*, or minus that where tests have them emulated; 0: none */
     bool has_f64;                        /* whether they compute in f64 */
     int vector_width;                    /* of CPU rows; the native ISA level's or the device's native width */
     size_t max_work_group;               /* GPU rows */

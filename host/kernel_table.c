@@ -164,12 +164,14 @@ const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *d
         return "this device does not compute in f64";
     if (macro_value(variant->macros, "DTYPE", 0) == DTYPE_F64 && !device->has_f64) return "this device does not compute in f64";
     const int mma = clattn__row_macro(row, "MMA", 0);
-    if (mma && mma != device->mma && device->mma != CLATTN__MMA_EMULATED) return mma_needs[mma];
+    if (mma && mma != abs(device->mma)) return mma_needs[mma];
     if (mma && params->attention.dtype == DTYPE_F32) return "takes f16 and bf16";
     if (row->role == CLATTN__ROLE_ATTENTION || row->role == CLATTN__ROLE_ATTENTION_SPLIT) {
         const attention_params *a = &params->attention;
         const int limit = clattn__row_macro(row, "HEAD_DIM_LIMIT", INT_MAX);
+        const int above = clattn__row_macro(row, "HEAD_DIM_ABOVE", -1);
         if (a->head_dim > limit || a->value_dim > limit) return "head_dim or value_dim is past its limit";
+        if (a->head_dim <= above && a->value_dim <= above) return "made for larger heads";
         if (a->modified && clattn__row_macro(row, "UNMODIFIED", 0)) return "made for scores that no option modifies";
     }
     if (row->role == CLATTN__ROLE_ATTENTION_SPLIT && params->attention.heads_kv) {

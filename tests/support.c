@@ -431,7 +431,7 @@ static void add_device(const char *text, int width) {
     options.error_size = sizeof device->why;
     if (clattn_context_create(&options, &device->context) == CLATTN_OK) {
         if (width) device->context->device.vector_width = width;
-        device->context->device.mma = CLATTN__MMA_EMULATED;
+        device->context->device.mma = -MMA_NVIDIA;
         printf("device %s\n", name);
     } else {
         printf("device %s: skipped: %s\n", name, device->why);

@@ -94,7 +94,7 @@ static clattn_context *open_for(const clattn__row *row) {
     clattn_context *context = open_device(row->family == CLATTN__FAMILY_CPU ? "opencl:0:0:cpu" : "opencl:0:0:gpu");
     if (!strstr(context->device.info.name, "Oclgrind")) ck_abort_msg("%s is no oclgrind", context->device.info.name);
     context->device.vector_width = clattn__row_macro(row, "VECTOR_WIDTH", 0);
-    context->device.mma = CLATTN__MMA_EMULATED;
+    context->device.mma = -clattn__row_macro(row, "MMA", 0);
     return context;
 }
 

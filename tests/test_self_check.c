@@ -106,7 +106,9 @@ static bool can_be(const clattn_context *context, const clattn__row *row, const 
     if (dtype == DTYPE_F64 && !context->device.has_f64) return false;
     if (clattn__row_macro(row, "MMA", 0) && dtype != DTYPE_F16 && dtype != DTYPE_BF16) return false;
     if (clattn__row_macro(row, "UNMODIFIED", 0) && macro_of(variant, "MODIFIED")) return false;
-    return macro_of(variant, "HEAD_DIM_MAX") <= limit && macro_of(variant, "VALUE_DIM_MAX") <= limit;
+    const int above = clattn__row_macro(row, "HEAD_DIM_ABOVE", 0), head = macro_of(variant, "HEAD_DIM_MAX"),
+              value = macro_of(variant, "VALUE_DIM_MAX");
+    return head <= limit && value <= limit && (!above || head > above || value > above);
 }
 
 static void check_row(clattn_context *context, const clattn__row *row, const clattn__variant *variant) {

@@ -351,6 +351,7 @@ START_TEST(row_builds) {
         const size_t builds = has_dims ? (size_t)dims->count : 1;
         for (size_t n = 0; n < builds; n++) {
             if (dims->values[n] > clattn__row_macro(row, "HEAD_DIM_LIMIT", INT_MAX)) continue;
+            if (dims->values[n] <= clattn__row_macro(row, "HEAD_DIM_ABOVE", 0)) continue;
             clattn__step step;
             prepare_row(context, row, dims->values[n], &step);
 #ifdef CLATTN_TESTS_OPENCL

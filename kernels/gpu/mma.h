@@ -149,7 +149,7 @@
 #define MMA_UNROLL UNROLL
 #define EXCHANGE_UINTS 1 /* nothing is exchanged through memory */
 #else
-#define MMA_UNROLL
+#define MMA_UNROLL _Pragma("unroll 1") /* compilers take minutes for all of it */
 #define OPERAND_ELEMENTS (16 * (WARP_ROWS + 16))
 #define EXCHANGE_UINTS (WARPS * OPERAND_COPIES * OPERAND_ELEMENTS / 2)
 #endif
@@ -223,13 +223,13 @@ INLINE uint of_lane(local uint *exchange, uint x, int distance) {
 
 /* Over the lanes that share a row. */
 INLINE float row_max(local uint *exchange, float x) {
-    UNROLL for (int apart = ROW_LANES_APART; apart < ROW_LANES * ROW_LANES_APART; apart *= 2) x =
+    MMA_UNROLL for (int apart = ROW_LANES_APART; apart < ROW_LANES * ROW_LANES_APART; apart *= 2) x =
         fmax(x, as_float(of_lane(exchange, as_uint(x), apart)));
     return x;
 }
 
 INLINE float row_sum(local uint *exchange, float x) {
-    UNROLL for (int apart = ROW_LANES_APART; apart < ROW_LANES * ROW_LANES_APART; apart *= 2) x +=
+    MMA_UNROLL for (int apart = ROW_LANES_APART; apart < ROW_LANES * ROW_LANES_APART; apart *= 2) x +=
         as_float(of_lane(exchange, as_uint(x), apart));
     return x;
 }
@@ -427,13 +427,13 @@ INLINE void multiply(local uint *exchange, float *block, const uint *rows, const
     local ushort *all_rows = (local ushort *)exchange + (warp_id() * OPERAND_COPIES + copy) * OPERAND_ELEMENTS;
     local ushort *all_columns = all_rows + 16 * WARP_ROWS;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int e = 0; e < 2 * ROW_UINTS; e++) all_rows[ROWS_ROW(l, e) * 16 + ROWS_DEPTH(l, e)] = half_of(rows[e / 2], e % 2);
-    for (int e = 0; e < 2 * COLUMN_UINTS; e++)
+    MMA_UNROLL for (int e = 0; e < 2 * ROW_UINTS; e++) all_rows[ROWS_ROW(l, e) * 16 + ROWS_DEPTH(l, e)] = half_of(rows[e / 2], e % 2);
+    MMA_UNROLL for (int e = 0; e < 2 * COLUMN_UINTS; e++)
         all_columns[COLUMNS_COLUMN(l, e) * 16 + COLUMNS_DEPTH(l, e)] = half_of(columns[e / 2], e % 2);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int e = 0; e < BLOCK; e++) {
+    MMA_UNROLL for (int e = 0; e < BLOCK; e++) {
         const local ushort *row = all_rows + BLOCK_ROW(l, e) * 16, *column = all_columns + BLOCK_COLUMN(l, e) * 16;
-        for (int k = 0; k < 16; k++) block[e] += widen(row[k]) * widen(column[k]);
+        MMA_UNROLL for (int k = 0; k < 16; k++) block[e] += widen(row[k]) * widen(column[k]);
     }
 }
 #endif
