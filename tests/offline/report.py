@@ -14,6 +14,8 @@ FLOORS = {
     # Shares of HMMA, each of which is worth many multiply-adds, in a loop that holds the code for masked tiles, too.
     ("attention_mma_64", "tile"): 2.5,
     ("attention_mma", "tile"): 4.5,
+    ("attention_mma_modified", "tile"): 4.5,
+    ("attention_mma_256", "tile"): 5.0,
 }
 
 TITLES = ("target", "row", "build", "registers", "spills", "local bytes", "occupancy %", "verdict")
