@@ -32,6 +32,8 @@ AMD_WAVES = {"gfx90a": 8, "gfx1030": 16, "gfx1100": 16} # that a SIMD holds
 INTEL = ("dg2-g10", "pvc")
 # Targets with matrix instructions: which layout of kernels/mma_layouts.h is theirs.
 MATRIX_UNITS = {"sm_80": 1, "sm_90": 1, "sm_120": 1, "gfx90a": 2, "gfx1100": 3, "dg2-g10": 4, "pvc": 5}
+# Targets that are there for their matrix units: only what uses these is compiled for them.
+FOR_MATRICES = ("gfx1100", "pvc")
 SPEED_ROLES = ("attention", "project", "scores", "weighted_values")
 
 
@@ -50,6 +52,9 @@ class Build:
         """The build options of the host on a target: where it has not the row's matrix instructions they are emulated."""
         has = MATRIX_UNITS.get(target) == self.macros.get("MMA")
         return [option for option in self.options.replace("-D ", "-D").split() if has or option != "-DMMA_NATIVE=1"]
+
+    def is_wanted(self, target):
+        return target not in FOR_MATRICES or self.macros.get("MMA") == MATRIX_UNITS[target]
 
     def is_meant(self, family, target):
         """Whether the row is meant for a target of a family of devices: of those with matrix instructions, for those alone."""
@@ -166,7 +171,7 @@ class Amd:
             raise tools.Missing("; ".join(name + ": " + why for name, why in self.skipped))
 
     def compile(self, build, source, folder):
-        return {name: self.assemble(build, name, source, folder) for name in self.names}
+        return {name: self.assemble(build, name, source, folder) for name in self.names if build.is_wanted(name)}
 
     def assemble(self, build, name, source, folder):
         path = os.path.join(folder, name + ".s")
@@ -198,9 +203,7 @@ class Intel:
         self.names, self.skipped = list(INTEL), []
 
     def compile(self, build, source, folder):
-        """On each GPU; on those that are there for their matrix units, only what uses these."""
-        wanted = [name for name in self.names if name == self.names[0] or build.macros.get("MMA") == MATRIX_UNITS[name]]
-        return {name: self.assemble(build, name, source, folder) for name in wanted}
+        return {name: self.assemble(build, name, source, folder) for name in self.names if build.is_wanted(name)}
 
     def assemble(self, build, name, source, folder):
         process = tools.run([self.ocloc, "compile", "-file", source, "-device", name, "-out_dir", folder, "-output", "kernel",
