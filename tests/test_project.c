@@ -16,7 +16,22 @@ typedef struct project_case {
     int64_t batch, len_q, len_kv, d_in, d_kv; /* len_kv and d_kv with X_KV */
     int64_t heads_q, heads_kv, head_dim, value_dim;
     int parts;
+    clattn_dtype dtype; /* 0: f32 */
 } project_case;
+
+static clattn_dtype type_of(const project_case *c) { return c->dtype ? c->dtype : CLATTN_F32; }
+
+/* To what the type holds. */
+static float *rounded(clattn_dtype dtype, float *values, int64_t count) {
+    double element;
+    for (int64_t n = 0; n < count && values && dtype != CLATTN_F32; n++) {
+        clattn__store(dtype, &element, 0, values[n]);
+        values[n] = (float)clattn__load(dtype, &element, 0);
+    }
+    return values;
+}
+
+static float *draw(rng *r, const project_case *c, int64_t count) { return rounded(type_of(c), rng_floats(r, count, 1), count); }
 
 static const project_case fixed_cases[] = {
     /*                     batch, len_q, len_kv, d_in, d_kv, heads_q, heads_kv, head_dim, value_dim */
@@ -97,8 +112,8 @@ static product product_make(const project_case *c, int part, const float *x, rng
     p.dim = part == V ? c->value_dim : c->head_dim;
     if (!p.wanted) return p;
     const int64_t columns = p.heads * p.dim, count = p.batch * p.len * columns;
-    p.w = rng_floats(r, p.depth * columns, 1);
-    p.bias = c->parts & BIAS ? rng_floats(r, columns, 1) : NULL;
+    p.w = draw(r, c, p.depth * columns);
+    p.bias = c->parts & BIAS ? draw(r, c, columns) : NULL;
     p.y = test_alloc((size_t)count, sizeof *p.y);
     p.magnitude = test_alloc((size_t)count, sizeof *p.magnitude);
     p.naive = test_alloc((size_t)count, sizeof *p.naive);
@@ -110,6 +125,7 @@ static product product_make(const project_case *c, int part, const float *x, rng
     free(w_abs);
     free(x_abs);
     naive_project(p.batch, p.heads, p.len, p.depth, p.dim, x, p.w, p.bias, NULL, p.naive);
+    rounded(type_of(c), p.naive, count);
     return p;
 }
 
@@ -131,8 +147,8 @@ typedef struct project_problem {
 
 static project_problem problem_make(const project_case *c, rng *r) {
     project_problem p = {.c = *c};
-    p.x = rng_floats(r, c->batch * c->len_q * c->d_in, 1);
-    if (c->parts & X_KV) p.x_kv = rng_floats(r, c->batch * c->len_kv * c->d_kv, 1);
+    p.x = draw(r, c, c->batch * c->len_q * c->d_in);
+    if (c->parts & X_KV) p.x_kv = draw(r, c, c->batch * c->len_kv * c->d_kv);
     const float *x_kv = p.x_kv ? p.x_kv : p.x;
     p.products[0] = product_make(c, Q, p.x, r);
     p.products[1] = product_make(c, K, x_kv, r);
@@ -173,7 +189,18 @@ static clattn_project_qkv_desc make_desc(const project_problem *p, layout l) {
         if (product->bias) *b[n] = layout_view(l, 1, 1, 1, product->heads * product->dim);
         *y[n] = layout_view(l, product->batch, product->heads, product->len, product->dim);
     }
+    clattn_tensor *const all[] = {&desc.x, &desc.x_kv, w[0], w[1], w[2], b[0], b[1], b[2], y[0], y[1], y[2]};
+    for (size_t n = 0; n < COUNT(all); n++)
+        if (all[n]->dtype != CLATTN_ABSENT) all[n]->dtype = type_of(c);
     return desc;
+}
+
+static float *result_of(const bindings *b, clattn_tensor_id id, const clattn_tensor *view) {
+    double *wide = bound_values(b, id);
+    float *narrow = wide ? test_alloc((size_t)clattn__tensor_elements(view), sizeof *narrow) : NULL;
+    for (int64_t n = 0; wide && n < clattn__tensor_elements(view); n++) narrow[n] = (float)wide[n];
+    free(wide);
+    return narrow;
 }
 
 static project_results run(clattn_context *context, const project_problem *p, layout l, const char *where) {
@@ -190,8 +217,8 @@ static project_results run(clattn_context *context, const project_problem *p, la
     }
     assert_ok(context, clattn_project_qkv(context, &desc, NULL, b.args, b.count));
     assert_intact(&b, where);
-    project_results results = {{bound_result(&b, CLATTN_TENSOR_Q), bound_result(&b, CLATTN_TENSOR_K),
-                                bound_result(&b, CLATTN_TENSOR_V)}};
+    project_results results;
+    for (int n = 0; n < 3; n++) results.y[n] = result_of(&b, y_ids[n], &y[n]);
     bindings_free(&b);
     return results;
 }
@@ -208,7 +235,7 @@ static void assert_results(const project_problem *p, const project_results *resu
 
 /* ---- tests -------------------------------------------------------------------------------------------------------- */
 
-static const clattn__params any_params;
+static const clattn__params any_params = {.project.dtype = DTYPE_F32};
 
 static void check_outputs(clattn_context *context, const clattn__row *row, const char *where, void *data) {
     (void)row;
@@ -221,6 +248,19 @@ START_TEST(every_shape_on_every_row) {
     rng r = rng_make((uint64_t)_i);
     project_problem p = problem_make(&cases[_i], &r);
     for_every_row(ROLE_BIT(PROJECT), &any_params, check_outputs, &p);
+    problem_free(&p);
+}
+END_TEST
+
+/* By rows that take the type, and by those for which it is converted. */
+START_TEST(every_shape_in_16_bits) {
+    rng r = rng_make(4000 + (uint64_t)_i);
+    project_case c = cases[_i];
+    c.dtype = rng_below(&r, 2) ? CLATTN_F16 : CLATTN_BF16;
+    const clattn__params typed = {.project.dtype = (i32)c.dtype};
+    project_problem p = problem_make(&c, &r);
+    for_every_row(ROLE_BIT(PROJECT), &any_params, check_outputs, &p);
+    for_every_row(ROLE_BIT(PROJECT), &typed, check_outputs, &p);
     problem_free(&p);
 }
 END_TEST
@@ -302,6 +342,7 @@ int main(void) {
     Suite *suite = suite_create("project");
     TCase *tests = tcase_create("project");
     tcase_add_loop_test(tests, every_shape_on_every_row, 0, (int)case_count);
+    tcase_add_loop_test(tests, every_shape_in_16_bits, 0, (int)case_count);
     tcase_add_test(tests, any_layout_is_bitwise_the_packed_one);
     tcase_add_test(tests, a_sample_alone_equals_itself_in_a_batch);
     tcase_add_test(tests, nan_stays_in_its_row);
