@@ -78,6 +78,15 @@ float *absolute(const float *from, int64_t count) {
     return to;
 }
 
+float *round_to(clattn_dtype dtype, float *values, int64_t count) {
+    double element;
+    for (int64_t n = 0; n < count && values && dtype != CLATTN_F32; n++) {
+        clattn__store(dtype, &element, 0, values[n]);
+        values[n] = (float)clattn__load(dtype, &element, 0);
+    }
+    return values;
+}
+
 double *widened(const float *from, int64_t count) {
     if (!from) return NULL;
     double *to = test_alloc((size_t)count, sizeof *to);

@@ -21,17 +21,7 @@ typedef struct project_case {
 
 static clattn_dtype type_of(const project_case *c) { return c->dtype ? c->dtype : CLATTN_F32; }
 
-/* To what the type holds. */
-static float *rounded(clattn_dtype dtype, float *values, int64_t count) {
-    double element;
-    for (int64_t n = 0; n < count && values && dtype != CLATTN_F32; n++) {
-        clattn__store(dtype, &element, 0, values[n]);
-        values[n] = (float)clattn__load(dtype, &element, 0);
-    }
-    return values;
-}
-
-static float *draw(rng *r, const project_case *c, int64_t count) { return rounded(type_of(c), rng_floats(r, count, 1), count); }
+static float *draw(rng *r, const project_case *c, int64_t count) { return round_to(type_of(c), rng_floats(r, count, 1), count); }
 
 static const project_case fixed_cases[] = {
     /*                     batch, len_q, len_kv, d_in, d_kv, heads_q, heads_kv, head_dim, value_dim */
@@ -125,7 +115,7 @@ static product product_make(const project_case *c, int part, const float *x, rng
     free(w_abs);
     free(x_abs);
     naive_project(p.batch, p.heads, p.len, p.depth, p.dim, x, p.w, p.bias, NULL, p.naive);
-    rounded(type_of(c), p.naive, count);
+    round_to(type_of(c), p.naive, count);
     return p;
 }
 
@@ -195,14 +185,6 @@ static clattn_project_qkv_desc make_desc(const project_problem *p, layout l) {
     return desc;
 }
 
-static float *result_of(const bindings *b, clattn_tensor_id id, const clattn_tensor *view) {
-    double *wide = bound_values(b, id);
-    float *narrow = wide ? test_alloc((size_t)clattn__tensor_elements(view), sizeof *narrow) : NULL;
-    for (int64_t n = 0; wide && n < clattn__tensor_elements(view); n++) narrow[n] = (float)wide[n];
-    free(wide);
-    return narrow;
-}
-
 static project_results run(clattn_context *context, const project_problem *p, layout l, const char *where) {
     const clattn_project_qkv_desc desc = make_desc(p, l);
     const clattn_tensor w[3] = {desc.w_q, desc.w_k, desc.w_v}, bias[3] = {desc.b_q, desc.b_k, desc.b_v};
@@ -217,8 +199,8 @@ static project_results run(clattn_context *context, const project_problem *p, la
     }
     assert_ok(context, clattn_project_qkv(context, &desc, NULL, b.args, b.count));
     assert_intact(&b, where);
-    project_results results;
-    for (int n = 0; n < 3; n++) results.y[n] = result_of(&b, y_ids[n], &y[n]);
+    project_results results = {{bound_result(&b, CLATTN_TENSOR_Q), bound_result(&b, CLATTN_TENSOR_K),
+                                bound_result(&b, CLATTN_TENSOR_V)}};
     bindings_free(&b);
     return results;
 }
