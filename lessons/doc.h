@@ -257,7 +257,7 @@ const char *doc_describe(const doc *, const doc_block *);
 
 /* A line of a plot. x and y are copied. */
 void doc_add_series(doc *, doc_plot *, const char *name, doc_role role, size_t count, const double *x, const double *y);
-/* Of the series added last, which is bars; copied. */
+/* Of the series added last; copied. */
 void doc_add_spread(doc *, doc_plot *, const double *low, const double *high);
 /* Let a matrix grow from the next step on; each row, or cell, takes one. captions may be NULL. */
 void doc_grow(doc *, doc_matrix *, doc_growth growth, const char *const *captions);

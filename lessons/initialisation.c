@@ -177,10 +177,10 @@ static const char *last_layer_text(lesson *lesson, const init_run *run) {
                        run->sigmas[peak], reaching(run, peak, deep))
             : doc_text(
                   doc,
-                  "第 %1$d 层先涨：σ = %2$.3f 时到 %3$.1f，因为一层层加下来，X 已经大到 %4$.1f，K 大到 %5$.1f，放过的还有 "
-                  "%6$.2f。",
+                  "第 %1$d 层先涨：σ = %2$.3f 时到 %3$.1f，因为一层层加下来，X 已经大到 %4$.1f，K 大到 %5$.1f，dS 还有 "
+                  "%6$.3f。",
                   "In layer %1$d it rises first: with σ = %2$.3f to %3$.1f, for X has grown to %4$.1f and K to %5$.1f, layer "
-                  "upon layer, and softmax still lets %6$.2f through. ",
+                  "upon layer, and dS is still %6$.3f. ",
                   DEPTH, run->sigmas[peak], reaching(run, peak, deep), run->at[peak][deep].x, run->at[peak][deep].k,
                   run->at[peak][deep].through);
     if (dead == SCALES) return doc_text(doc, "%s在量过的 σ 里还没有死。", "%sWith none of these σ has it died.", rise);
@@ -201,9 +201,13 @@ static void plot_reaching(lesson *lesson, const init_run *run) {
              "Can it learn? Let a random gradient go back from the weights, and measure how much of it reaches W_q.");
     doc_formula(doc, "dW_q = Xᵀ·dS·K / √d        dS = A ∘ (dA − Σ A ∘ dA)");
     doc_say(
-        doc, "三样东西相乘：softmax 放过多少（dS）、这一层读到的 X 有多大、键 K 有多大。",
-        "Three things are multiplied: what softmax lets through (dS), how large the X is that the layer reads, how large its "
-        "keys K are.");
+        doc,
+        "A 是权重，dA 是给它们的梯度，大小为 1；dS 是穿过 softmax 之后剩下的：权重饱和时 A 不是 0 就是 1，dS 就没了。"
+        "再乘上这一层读到的 X 和它的键 K：三样东西，缺一样就到不了。",
+        "A are the weights and dA their gradient, of size 1; dS is what is left behind softmax, which is nothing where weights "
+        "are "
+        "0 or 1. It is multiplied by the X that the layer reads and by its keys K: where one of the three is nothing, nothing "
+        "arrives.");
     doc_plot *plot = doc_add_plot(doc, "reaching", doc_text(doc, "到达 W_q 的梯度", "The gradient that reaches W_q"));
     plot->x = sigma_axis(doc);
     plot->y = (doc_axis){.label = doc_text(doc, "大小，第 1 层、σ = 1/√d 时为 1", "size, 1 in layer 1 at σ = 1/√d"),

@@ -65,8 +65,9 @@ static void show_graph(lesson *lesson, lesson_words words) {
 
 typedef struct race {
     bench_contrast sides;
-    int64_t stages[BENCH_MAX_LENGTHS]; /* of attention, step by step */
-    int64_t left_out;                  /* the first length that would take too long; 0: none */
+    double low[LANES][BENCH_MAX_LENGTHS], high[LANES][BENCH_MAX_LENGTHS]; /* quartiles of the times */
+    int64_t stages[BENCH_MAX_LENGTHS];                                    /* of attention, step by step */
+    int64_t left_out; /* the first length that would take too long; 0: none */
 } race;
 
 /* Both sides in turns, at one length after another. */
@@ -84,7 +85,12 @@ static void run_race(lesson *lesson, const int64_t *lengths, size_t count, int64
         const bench_shape shapes[LANES] = {measure_recurrence(lengths[i], width),
                                            measure_attention(width / head_dim, lengths[i], head_dim)};
         bench_point points[LANES];
-        measure_in_turns(lesson, shapes, LANES, points, NULL);
+        measure_spread spreads[LANES];
+        measure_in_turns(lesson, shapes, LANES, points, spreads);
+        for (int lane = 0; lane < LANES; lane++) {
+            race->low[lane][i] = spreads[lane].low;
+            race->high[lane][i] = spreads[lane].high;
+        }
         race->stages[i] =
             measure_stages(lesson, (attention_size){width / head_dim, lengths[i], head_dim, CLATTN_ALGORITHM_STAGED});
         sides->lengths[i] = lengths[i];
@@ -190,7 +196,9 @@ static void plot_race(lesson *lesson, const race *race, int64_t width) {
     plot->x = (doc_axis){.label = doc_text(doc, "句长（词）", "length (words)"), .logarithmic = true};
     plot->y = (doc_axis){.label = doc_text(doc, "时间（ms）", "time (ms)"), .logarithmic = true};
     doc_add_series(doc, plot, doc_text(doc, "循环网络", "recurrence"), DOC_ROLE_RECURRENCE, sides->count, lengths, recurrence);
+    doc_add_spread(doc, plot, race->low[0], race->high[0]);
     doc_add_series(doc, plot, doc_text(doc, "注意力", "attention"), DOC_ROLE_WEIGHTS, sides->count, lengths, attention);
+    doc_add_spread(doc, plot, race->low[1], race->high[1]);
     doc_summary(doc, "句长 %g 时循环用 %.3f ms，注意力用 %.3f ms（噪声 %s）。",
                 "At length %g the recurrence takes %.3f ms, attention %.3f ms (noise: %s).", lengths[last], recurrence[last],
                 attention[last], measure_noise(doc, fmax(sides->recurrence_at[last].noise, sides->attention_at[last].noise)));

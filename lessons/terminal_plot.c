@@ -108,7 +108,7 @@ static scale find_scale(const doc_plot *plot, const doc_axis *axis, bool y) {
     for (size_t s = 0; s < plot->series_count; s++)
         for (size_t i = 0; i < plot->series[s].count; i++) {
             widen(&scale, y ? plot->series[s].y[i] : plot->series[s].x[i]);
-            if (y && plot->series[s].high != NULL) widen(&scale, plot->series[s].high[i]);
+            if (y && plot->mark == DOC_BARS && plot->series[s].high != NULL) widen(&scale, plot->series[s].high[i]);
         }
     if (y && !axis->logarithmic) widen(&scale, 0);
     if (!(scale.low <= scale.high)) scale.low = scale.high = 0;

@@ -21,9 +21,10 @@ class PlotFigure {
     // What has to be known to read the picture.
     note() {
         const { x, y, series } = this.plot, notes = [];
-        if (x.logarithmic) notes.push(say("横轴是对数轴", "the horizontal axis is logarithmic"));
-        if (y.logarithmic) notes.push(say("纵轴是对数轴", "the vertical axis is logarithmic"));
-        if (this.zero) notes.push(say("对数轴到不了 0，所以 0 画在断口下面", "which never reaches 0, so that 0 stands below a gap"));
+        if (x.logarithmic && y.logarithmic) notes.push(say("两条轴都是对数轴", "both axes are logarithmic"));
+        else if (x.logarithmic) notes.push(say("横轴是对数轴", "the horizontal axis is logarithmic"));
+        else if (y.logarithmic) notes.push(say("纵轴是对数轴", "the vertical axis is logarithmic"));
+        if (this.zero) notes.push(say("对数轴到不了 0，所以 0 画在断口下面", "the vertical one never reaches 0, which stands below a gap"));
         if (series.some(s => s.low)) notes.push(say("I 形：中间一半的运行落在这里", "I: where the middle half of the runs lies"));
         if (!notes.length) return null;
         const text = notes.join(say("；", ", "));
@@ -75,7 +76,7 @@ class PlotFigure {
 
     scales(width) {
         const { plot } = this, g = this.geometry;
-        let [low, high] = this.values(plot.y, plot.series.flatMap(s => [...s.y, ...s.high ?? []]));
+        let [low, high] = this.values(plot.y, plot.series.flatMap(s => [...s.y, ...s.low ?? [], ...s.high ?? []]));
         if (!plot.y.logarithmic) [low, high] = [Math.min(0, low), Math.max(0, high)]; // heights can be compared
         const make = axis => axis.logarithmic ? d3.scaleLog() : d3.scaleLinear();
         this.y = make(plot.y).domain([low, high]).range([g.height - g.bottom - (this.zero ? g.size * 2.2 : 0), g.top]);
@@ -154,6 +155,7 @@ class PlotFigure {
             const points = series.x.map((x, k) => ({ x, y: series.y[k] })).filter(p => drawn(p.y) && (!plot.x.logarithmic || p.x > 0));
             svg.append("path").attr("class", "line").attr("d", d3.line(p => this.x(p.x), p => this.level(p.y))(points)).call(this.stroke(n));
             if (points.length > 40) return;
+            if (series.low) series.x.forEach((x, k) => this.drawSpread(this.x(x), this.y(series.low[k]), this.y(series.high[k])));
             svg.append("g").selectAll("path").data(points).join("path").attr("class", "mark").attr("fill", this.colour(n))
                 .attr("transform", p => `translate(${this.x(p.x)},${this.level(p.y)})`).attr("d", d3.symbol(marks[n % 8], 70)());
         });

@@ -251,6 +251,7 @@ def check_page(browser, path, width, figures):
     browser.open(path, width, CALM)
     check(path.stat().st_size <= MAX_BYTES, where, ": has", path.stat().st_size, "bytes")
     if path.stem != "index":
+        check(browser.count().startswith("0 /"), where, ": begins at", browser.count())
         if width == 1280 and path.parent.name == "zh":  # steps are the same in both languages
             check_stepping(browser, where)
         if width == 1280:
@@ -327,9 +328,17 @@ def check_full_screen(browser, path):
 
 
 def check_calm(browser, path):
+    """The question comes first; one button shows all, and nothing moves on the way."""
     browser.open(path, 1280, CALM)
     now, last = browser.count().split(" / ")
-    check(now == last, "reduced motion: the page begins at", now)
+    check(now == "0", "reduced motion: the page begins at", now)
+    later = browser.script("return Array.from(document.querySelectorAll('main figure, .misconception')).some(n => n.checkVisibility())")
+    check(not later and not browser.find(".answer").is_displayed(), "reduced motion: there are results before the question is answered")
+    browser.script("document.querySelector('.finish').click()")
+    check(browser.count() == f"{last} / {last}", "reduced motion: all results lead to", browser.count())
+    check(not browser.find(".answer").is_displayed(), "reduced motion: the answer comes with them")
+    moving = browser.script("return document.getAnimations().length")
+    check(moving == 0, "reduced motion:", moving, "things move")
     browser.press(Keys.ARROW_LEFT)
     check(browser.count() == f"{int(last) - 1} / {last}", "reduced motion: ← leads to", browser.count())
 
@@ -404,7 +413,8 @@ def check_printing(browser, path):
     browser.command("Emulation.setEmulatedMedia", media="print")
     browser.script("dispatchEvent(new Event('beforeprint'))")
     check(not browser.find(".player").is_displayed(), "print: the player is there")
-    check(browser.find(".answer").is_displayed(), "print: the answer is not there")
+    check(not browser.find(".answer").is_displayed(), "print: the answer stands beside the question")
+    check(browser.find(".answers p").is_displayed() and browser.find(".answers p").text, "print: the answer is not there")
     hidden = browser.script("return Array.from(document.querySelectorAll('main figure')).filter(f => f.hidden).length")
     check(hidden == 0, "print:", hidden, "figures are not there")
     browser.script("dispatchEvent(new Event('afterprint'))")
