@@ -31,7 +31,7 @@ class GraphFigure {
             .style("font-size", `${size}px`);
         this.svg.selectAll("*").remove();
         this.svg.append("defs").append("marker").attr("id", `tip-${this.block.id}`).attr("viewBox", "0 0 10 10").attr("refX", 9).attr("refY", 5)
-            .attr("markerWidth", 5).attr("markerHeight", 5).attr("orient", "auto-start-reverse")
+            .attr("markerUnits", "userSpaceOnUse").attr("markerWidth", 10).attr("markerHeight", 10).attr("orient", "auto-start-reverse")
             .append("path").attr("d", "M0,0L10,5L0,10Z").attr("class", "tip");
         this.drawAxes(lanes ?? [], rows, width);
         this.drawEdges();
@@ -65,7 +65,8 @@ class GraphFigure {
     }
 
     drawEdges() {
-        const { nodes, edges } = this.graph, { radius } = this.geometry, tip = edges.length > 120 ? null : `url(#tip-${this.block.id})`;
+        const { nodes, edges } = this.graph, { radius, column } = this.geometry;
+        const tip = edges.length > 120 || column < 60 ? null : `url(#tip-${this.block.id})`; // no room
         this.edges = this.svg.append("g").selectAll("path").data(edges).join("path").attr("class", "edge")
             .attr("marker-end", tip).attr("d", ([from, to]) => {
                 const [x0, y0] = this.place(nodes[from]), [x1, y1] = this.place(nodes[to]);
