@@ -408,6 +408,21 @@ def check_lanes(browser, path):
     check(list(recurrence) == sorted(recurrence) and len(set(recurrence)) > 2, "lanes: the recurrence's words are", recurrence)
 
 
+def check_waiting(browser, path):
+    """Attention's results stand in one column, each with an arrow from every word; the recurrence's each in its own."""
+    browser.open(path, 1280, CALM)
+    browser.press(Keys.END)
+    nodes = browser.script("""return Array.from(document.querySelectorAll('svg.graph g.node:not(.input)')).map(n => {
+        const box = n.querySelector('circle').getBoundingClientRect(); return [Math.round(box.x), Math.round(box.y)] })""")
+    words = len(nodes) // 2
+    check(len({x for x, _ in nodes[:words]}) == words, "waiting: the recurrence's results stand at", nodes[:words])
+    check(len({x for x, _ in nodes[words:]}) == 1 and len({y for _, y in nodes[words:]}) == words, "waiting: attention's stand at", nodes[words:])
+    rows = browser.script("return Array.from(document.querySelectorAll('#block-waiting tbody tr')).map(r => r.lastChild.textContent.split(', ').length)")
+    check(rows == [1] + [2] * (words - 1) + [words] * words, "waiting: results wait for so many:", rows)
+    edges = browser.script("return document.querySelectorAll('svg.graph path.edge.done').length")
+    check(edges == sum(rows), "waiting:", edges, "arrows for", sum(rows))
+
+
 def check_printing(browser, path):
     browser.open(path, 1280)
     browser.command("Emulation.setEmulatedMedia", media="print")
@@ -474,6 +489,7 @@ def main(program, figures, folder):
         check_turning(browser, folder / "zh" / "word-vectors.html")
         check_sliders(browser, folder / "zh" / "projection.html")
         check_any_count(browser, folder / "en" / "qkv.html")
+        check_waiting(browser, folder / "en" / "serial-steps.html")
         check_lanes(browser, folder / "en" / "race.html")
         check_printing(browser, folder / "en" / "projection.html")
         check_own_words(browser, program, folder)
