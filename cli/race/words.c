@@ -66,7 +66,7 @@ static void print_pair(const char *label, const race_pair *pair, race_language l
 
 void race_print_units(const race_results *results, race_language language) {
     static const char *const heads[] = {
-        "\n同样的 %" PRId64 " 个词，用更多计算单元（核心对核心，毫秒）\n   单元      注意力        循环   谁快\n",
+        "\n同样的 %" PRId64 " 个词，用更多计算单元（不带投影，毫秒）\n   单元      注意力        循环   谁快\n",
         "\nThe same %" PRId64 " words on more units (core against core, ms)\n  units   attention  recurrence   faster\n"};
     if (results->unit_count == 0) return;
     printf(heads[language], results->units[0].length);
@@ -101,9 +101,9 @@ static void print_why(const race_pair *pair, race_language language) {
 }
 
 void race_print_lengths(const race_results *results, race_language language) {
-    static const char *const titles[][2] = {{"核心对核心：不带投影的注意力，与只有循环本身",
-                                             "core against core: attention without projections, the recurrent loop alone"},
-                                            {"整层对整层：两边都带投影", "layer against layer: projections on both sides"}};
+    static const char *const titles[][2] = {
+        {"不带投影：注意力本身，对循环本身", "core against core: attention without projections, the recurrent loop alone"},
+        {"带投影：两边都是整层", "layer against layer: projections on both sides"}};
     static const char *const titles_of_tables[] = {"更长的句子，%s（毫秒）", "Longer sentences, %s (ms)"};
     static const char *const heads[] = {"   词数      注意力        循环   谁快\n",
                                         "  words   attention  recurrence   faster\n"};
@@ -242,10 +242,10 @@ static void add_last_times(const race_results *results, race_contrast which, rac
 
 static void add_lengths(const race_results *results, race_language language, clattn__text *text) {
     static const char *const begin[] = {
-        "注意力的工作随词数的平方增长，循环的工作随词数增长：核心对核心，输赢",
+        "注意力的工作随词数的平方增长，循环的工作随词数增长：不带投影时，输赢",
         "Attention's work grows with the square of the length, the recurrence's with the length: core against core "
         "the picture "};
-    static const char *const middle[] = {"；整层对整层，投影的工作两边都要做，输赢",
+    static const char *const middle[] = {"；带投影时，两边都多一份投影的工作，输赢",
                                          "; layer against layer, where both sides project as well, it "};
     static const char *const end[] = {"。", "."};
     clattn__text_add(text, "%s", begin[language]);
