@@ -58,9 +58,11 @@ static double slowed_by(double slower_ms) {
 }
 
 static const char *note_of(const doc *doc, const race_runner *runner) {
-    const char *noise = runner->point.noise > BENCH_NOISY_ABOVE
-                            ? doc_text(doc, "噪声 %.0f %%", "noise %.0f %%", 100 * runner->point.noise)
-                            : NULL;
+    char percent[RACE_PERCENT];
+    const char *noise =
+        runner->point.noise > BENCH_NOISY_ABOVE
+            ? doc_text(doc, "噪声 %s %%", "noise %s %%", race_percent(runner->point.noise, language_of(doc), percent))
+            : NULL;
     if (!isfinite(runner->busy)) return noise;
     const char *busy = doc_text(doc, "设备忙 %.0f %%", "busy %.0f %%", 100 * fmin(1, runner->busy));
     return noise != NULL ? doc_text(doc, "%s，%s", "%s, %s", busy, noise) : busy;

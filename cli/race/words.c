@@ -47,13 +47,22 @@ static double noise_of(const race_pair *pair) {
     return fmax(pair->attention.point.noise, pair->recurrence.point.noise);
 }
 
+const char *race_percent(double noise, race_language language, char text[static RACE_PERCENT]) {
+    if (noise > 1)
+        snprintf(text, RACE_PERCENT, "%s", language == RACE_ZH ? "超过 100" : "over 100");
+    else
+        snprintf(text, RACE_PERCENT, "%.0f", 100 * noise);
+    return text;
+}
+
 void race_outcome(const race_pair *pair, race_language language, clattn__text *text) {
-    static const char *const noisy[] = {"（噪声 %.0f %%）", " (noise %.0f %%)"};
+    static const char *const noisy[] = {"（噪声 %s %%）", " (noise %s %%)"};
     const double ratio = pair->recurrence.point.ms / pair->attention.point.ms;
     clattn__text_add(text, "%s", winner_text(pair, language));
     if (bench_faster(&pair->attention.point, &pair->recurrence.point) != BENCH_WINNER_UNCLEAR)
         clattn__text_add(text, " %.1fx", ratio > 1 ? ratio : 1 / ratio);
-    if (noise_of(pair) > BENCH_NOISY_ABOVE) clattn__text_add(text, noisy[language], 100 * noise_of(pair));
+    if (noise_of(pair) > BENCH_NOISY_ABOVE)
+        clattn__text_add(text, noisy[language], race_percent(noise_of(pair), language, (char[RACE_PERCENT]){0}));
 }
 
 static void print_pair(const char *label, const race_pair *pair, race_language language) {
@@ -85,11 +94,12 @@ void race_why(const race_pair *pair, race_language language, clattn__text *text)
         "%" PRId64 " 个词：注意力的算术是循环的 %.3g 倍，速率是它的 %.3g 倍，所以时间是它的 %.3g 倍",
         "at %" PRId64 " words attention does %.3gx the recurrence's arithmetic at %.3gx its rate: "
         "%.3gx the time"};
-    static const char *const noisy[] = {"（噪声 %.0f %%，靠不住）", " (noise %.0f %%: not to be relied on)"};
+    static const char *const noisy[] = {"（噪声 %s %%，靠不住）", " (noise %s %%: not to be relied on)"};
     const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
     const double work = a->flops / r->flops, time = a->ms / r->ms;
     clattn__text_add(text, formats[language], pair->length, work, work / time, time);
-    if (noise_of(pair) > TOO_NOISY) clattn__text_add(text, noisy[language], 100 * noise_of(pair));
+    if (noise_of(pair) > TOO_NOISY)
+        clattn__text_add(text, noisy[language], race_percent(noise_of(pair), language, (char[RACE_PERCENT]){0}));
 }
 
 static void print_why(const race_pair *pair, race_language language) {
@@ -145,8 +155,7 @@ static void add_chain(const race_results *results, race_language language, clatt
         "循环要走 %lld 步%s，一步等一步：%lld 个词用了 %.3g 毫秒，每步 %s 微秒；注意力只有 %lld 步%s，用了 %.3g 毫秒。",
         "The recurrence takes %lld steps%s, each of which waits for the last: %lld words took %.3g ms, %s us a step; attention "
         "takes %lld%s, and took %.3g ms."};
-    static const char *const noisy[] = {"（噪声 %.0f %%：机器上还有别的工作。）",
-                                        " (Noise %.0f %%: the machine had other work.)"};
+    static const char *const noisy[] = {"（噪声 %s %%：机器上还有别的工作。）", " (Noise %s %%: the machine had other work.)"};
     const race_pair *pair = &results->units[results->unit_count - 1];
     const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
     char step_us[24], parts[RACE_PARTS], at_once[RACE_PARTS];
@@ -156,7 +165,8 @@ static void add_chain(const race_results *results, race_language language, clatt
     race_launch_parts(pair, language, at_once);
     clattn__text_add(text, formats[language], (long long)r->chain, parts, (long long)pair->length, r->ms, step_us,
                      (long long)a->chain, at_once, a->ms);
-    if (noise_of(pair) > TOO_NOISY) clattn__text_add(text, noisy[language], 100 * noise_of(pair));
+    if (noise_of(pair) > TOO_NOISY)
+        clattn__text_add(text, noisy[language], race_percent(noise_of(pair), language, (char[RACE_PERCENT]){0}));
 }
 
 /* How much faster on all units than on one. */
