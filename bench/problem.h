@@ -33,6 +33,7 @@ typedef struct bench_shape {
 typedef struct bench_variant {
     clattn_algorithm algorithm;
     clattn_recurrence_form recurrence;
+    bool split_devices; /* over all of the context's */
 } bench_variant;
 
 typedef union bench_desc {

@@ -49,7 +49,9 @@ static void add_pair(clattn__text *text, const bench_record *a, const bench_reco
         return;
     }
     if (!same_window || !same_type) return;
-    if (same_units && same_mask && !has(b, "clattn")) {
+    if (same_units && same_mask && has(a, " over ") && has(b, "clattn") && !has(b, " over ")) {
+        add_line(text, a, b, full ? "speed against one device" : "speed against one device (causal)", ms_b / ms_a);
+    } else if (same_units && same_mask && !has(b, "clattn")) {
         snprintf(what, sizeof what, "speed against %s%s", bench_text(b, BENCH_PATH), full ? "" : " (causal)");
         add_line(text, a, b, what, ms_b / ms_a);
     } else if (same_units && !same_mask && !full && same_text(a, b, BENCH_PATH)) {
