@@ -32,6 +32,7 @@ clattn_attention_options bench_shape_options(const bench_shape *s) {
         .has_window = s->has_window,
         .window_left = s->window_left,
         .window_right = s->window_right,
+        .softcap = s->softcap,
     };
 }
 

@@ -27,6 +27,7 @@ typedef struct bench_shape {
     int has_window;
     int64_t window_left, window_right;
     clattn_dtype dtype; /* of attention; absent: f32 */
+    double softcap;     /* 0: none */
 } bench_shape;
 
 /* Which of the ways to compute it; each op takes the one that is its own. */
