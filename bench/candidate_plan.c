@@ -64,7 +64,7 @@ static void describe(bench_candidate *candidate, const clattn_plan *plan) {
     int length = snprintf(candidate->path, sizeof candidate->path, "clattn %s%s", info.algorithm,
                           layer && candidate->problem->shape.op != BENCH_OP_PROJECT ? " + projections" : "");
     if (plan->split && (size_t)length < sizeof candidate->path)
-        snprintf(candidate->path + length, sizeof candidate->path - (size_t)length, " over %zu devices",
+        snprintf(candidate->path + length, sizeof candidate->path - (size_t)length, " on %zu devices",
                  candidate->device->context->peer_count + 1);
     snprintf(candidate->algorithm, sizeof candidate->algorithm, "%s", info.algorithm);
     snprintf(candidate->row, sizeof candidate->row, "%s", info.row);
