@@ -52,8 +52,8 @@ static void weigh(const clattn_plan *plan, double *weights, size_t count) {
 
 /* ---- parts of tensors --------------------------------------------------------------------------------------------------- */
 
-/* The part of a view that belongs to a block, and in *offset the bytes to where it begins. A dimension that is not the grid's, of
- * size 1, belongs to all blocks. */
+/* The part of a view that belongs to a block, and in *offset the bytes to where it begins. A dimension that is not the grid's,
+ * of size 1, belongs to all blocks. */
 static clattn_tensor part_of(const clattn_tensor *whole, const clattn__grid *grid, const clattn__block *block, size_t *offset) {
     clattn_tensor part = *whole;
     i64 at = 0;
@@ -74,7 +74,9 @@ static clattn_tensor packed(const clattn_tensor *like) {
     return clattn_tensor_bhld(like->dtype, like->size[0], like->size[1], like->size[2], like->size[3]);
 }
 
-static bool is_here(const clattn_plan *plan, int id) { return plan->tensors[id].dtype != CLATTN_ABSENT; }
+static bool is_here(const clattn_plan *plan, int id) {
+    return plan->tensors[id].dtype != CLATTN_ABSENT;
+}
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------------- */
 
@@ -129,7 +131,8 @@ static clattn_status refuse_update(const clattn_plan *plan) {
     for (int id = 0; id < CLATTN_TENSOR_COUNT; id++)
         if (is_here(plan, id) && plan->access[id] == CLATTN__UPDATE)
             return clattn__fail(plan->context, CLATTN_ERROR_UNSUPPORTED,
-                                "split_devices is 1, and %s is changed in place: it stays on one device", clattn_tensor_name(id));
+                                "split_devices is 1, and %s is changed in place: it stays on one device",
+                                clattn_tensor_name(id));
     return CLATTN_OK;
 }
 
@@ -174,7 +177,8 @@ void clattn__split_destroy(clattn__split *split) {
     free(split);
 }
 
-/* ---- around the pieces ---------------------------------------------------------------------------------------------------- */
+/* ---- around the pieces ----------------------------------------------------------------------------------------------------
+ */
 
 typedef enum direction { TO_PIECE, FROM_PIECE } direction;
 
@@ -193,7 +197,8 @@ static clattn_status copy_parts(clattn_plan *plan, direction direction) {
     clattn_status status = CLATTN_OK;
     for (size_t n = 0; n < plan->split->count; n++)
         for (int id = 0; id < CLATTN_TENSOR_COUNT && status == CLATTN_OK; id++)
-            if (is_here(plan, id) && plan->access[id] == CLATTN__WRITE) status = copy_part(plan, (int)n, (clattn_tensor_id)id, direction);
+            if (is_here(plan, id) && plan->access[id] == CLATTN__WRITE)
+                status = copy_part(plan, (int)n, (clattn_tensor_id)id, direction);
     return status;
 }
 
@@ -226,8 +231,8 @@ static void explain_piece(clattn_plan *plan, const clattn__piece *piece) {
     clattn__text_add(&plan->why, "batch %lld to %lld of %lld", (long long)b->member, (long long)(b->member + b->members - 1),
                      (long long)grid->batch);
     if (grid->groups > 1)
-        clattn__text_add(&plan->why, ", key heads %lld to %lld of %lld", (long long)b->group, (long long)(b->group + b->groups - 1),
-                         (long long)grid->groups);
+        clattn__text_add(&plan->why, ", key heads %lld to %lld of %lld", (long long)b->group,
+                         (long long)(b->group + b->groups - 1), (long long)grid->groups);
     clattn__text_add(&plan->why, ": %s, %zu bytes\n%s", piece->plan->rows, piece_bytes(piece->plan),
                      piece->plan->dropped.data ? piece->plan->dropped.data : "");
 }
@@ -241,7 +246,8 @@ static void explain(clattn_plan *plan) {
         explain_piece(plan, &split->pieces[n]);
         alike &= strcmp(split->pieces[n].plan->rows, first->rows) == 0;
     }
-    if (!alike) clattn__text_add(&plan->why, "devices run different kernels: results may differ in rounding from those of one\n");
+    if (!alike)
+        clattn__text_add(&plan->why, "devices run different kernels: results may differ in rounding from those of one\n");
     clattn__text_add(&plan->why, "device 0 copies the results together\n%s", first->why.data ? first->why.data : "");
 }
 

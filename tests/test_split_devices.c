@@ -1,5 +1,5 @@
-/* One plan over several devices: what it computes is bitwise what one of them computes, whatever is cut where; it says what it cut; what
- * it cannot do it refuses.
+/* One plan over several devices: what it computes is bitwise what one of them computes, whatever is cut where; it says what it
+ * cut; what it cannot do it refuses.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -35,7 +35,8 @@ START_TEST(blocks_cover_the_units) {
     rng r = rng_make(0);
     for (int trial = 0; trial < 2000; trial++) {
         const clattn__grid grid = {1 + rng_below(&r, 6), 1 + rng_below(&r, 6)};
-        const i64 total = grid.batch * grid.groups, first = rng_below(&r, total + 1), end = first + rng_below(&r, total - first + 1);
+        const i64 total = grid.batch * grid.groups, first = rng_below(&r, total + 1),
+                  end = first + rng_below(&r, total - first + 1);
         clattn__block blocks[3];
         const int count = clattn__split_blocks(&grid, first, end, blocks);
         i64 unit = first;
@@ -43,8 +44,9 @@ START_TEST(blocks_cover_the_units) {
         for (int n = 0; n < count; n++)
             for (i64 b = blocks[n].member; b < blocks[n].member + blocks[n].members; b++)
                 for (i64 g = blocks[n].group; g < blocks[n].group + blocks[n].groups; g++, unit++)
-                    ck_assert_msg(b * grid.groups + g == unit, "unit %lld of %lld x %lld from %lld (seed %llu)", (long long)unit,
-                                  (long long)grid.batch, (long long)grid.groups, (long long)first, (unsigned long long)test_seed());
+                    ck_assert_msg(b * grid.groups + g == unit, "unit %lld of %lld x %lld from %lld (seed %llu)",
+                                  (long long)unit, (long long)grid.batch, (long long)grid.groups, (long long)first,
+                                  (unsigned long long)test_seed());
         ck_assert_int_eq(unit, end);
     }
 }
@@ -132,7 +134,8 @@ static void assert_cut_into(clattn_context *context, const attention_problem *p,
     const clattn_attention_desc desc = attention_desc(p, l, WANT_LSE);
     assert_ok(context, clattn_plan_create_attention(context, &desc, OPTIONS(.split_devices = 1), &plan));
     clattn_plan_explain(plan, text, sizeof text);
-    ck_assert_msg(strstr(text, "split over devices by") && strstr(text, "  device 0, opencl:") && strstr(text, "  device 1, opencl:"),
+    ck_assert_msg(strstr(text, "split over devices by") && strstr(text, "  device 0, opencl:") &&
+                      strstr(text, "  device 1, opencl:"),
                   "%s, %s: %s", where, p->c.name, text);
     clattn_plan_info info = CLATTN_PLAN_INFO_INIT;
     assert_ok(context, clattn_plan_get_info(plan, &info));
@@ -170,7 +173,8 @@ static void assert_plain(clattn_context *several, clattn_context *one, const cha
     static const plain_sizes sizes = {.batch = 5, .len = 35, .len_kv = 3, .d_in = 19, .heads = 4, .heads_kv = 2, .dim = 23};
     static const plain_sizes rnn = {.cell = CLATTN_CELL_RNN, .batch = 3, .len = 3, .d_in = 5, .dim = 37};
     static const plain_sizes lstm = {.cell = CLATTN_CELL_LSTM, .batch = 3, .len = 3, .d_in = 5, .dim = 37};
-    const plain_problem problems[] = {plain_project_qkv(&sizes), plain_mha(&sizes), plain_recurrence(&rnn), plain_recurrence(&lstm)};
+    const plain_problem problems[] = {plain_project_qkv(&sizes), plain_mha(&sizes), plain_recurrence(&rnn),
+                                      plain_recurrence(&lstm)};
     for (size_t n = 0; n < COUNT(problems); n++) {
         rng r = rng_make(100 + n);
         char text[8192];
@@ -213,7 +217,8 @@ START_TEST(same_in_the_callers_context) {
 }
 END_TEST
 
-/* ---- the caller's queue --------------------------------------------------------------------------------------------------- */
+/* ---- the caller's queue ---------------------------------------------------------------------------------------------------
+ */
 
 enum { HEADS = 5, LEN = 40, DIM = 24, FLOATS = HEADS * LEN * DIM, PAD = 3 /* floats before a tensor */ };
 
@@ -231,16 +236,20 @@ static cl_mem make_buffer(cl_context cl, size_t floats) {
     return mem;
 }
 
-/* Runs behind one another on the caller's queue, each on what the last wrote, held back by an event of the caller's; other memory
- * objects' parts stay as they are. */
-static void run_on_queue(clattn_context *several, clattn_context *one, const machine *m, cl_command_queue_properties properties) {
+/* Runs behind one another on the caller's queue, each on what the last wrote, held back by an event of the caller's; other
+ * memory objects' parts stay as they are. */
+static void run_on_queue(clattn_context *several, clattn_context *one, const machine *m,
+                         cl_command_queue_properties properties) {
     rng r = rng_make(200);
-    float *q = rng_floats(&r, FLOATS, 1), *k = rng_floats(&r, FLOATS, 1), *v = rng_floats(&r, FLOATS, 1), first[FLOATS], second[FLOATS];
+    float *q = rng_floats(&r, FLOATS, 1), *k = rng_floats(&r, FLOATS, 1), *v = rng_floats(&r, FLOATS, 1), first[FLOATS],
+          second[FLOATS];
     float got[FLOATS + PAD];
     const clattn_attention_desc desc = queue_desc();
     const size_t bytes = sizeof first, offset = PAD * sizeof(float);
-    const clattn_arg once[] = {{CLATTN_TENSOR_Q, q, 0}, {CLATTN_TENSOR_K, k, 0}, {CLATTN_TENSOR_V, v, 0}, {CLATTN_TENSOR_OUT, first, 0}};
-    const clattn_arg twice[] = {{CLATTN_TENSOR_Q, first, 0}, {CLATTN_TENSOR_K, k, 0}, {CLATTN_TENSOR_V, v, 0}, {CLATTN_TENSOR_OUT, second, 0}};
+    const clattn_arg once[] = {
+        {CLATTN_TENSOR_Q, q, 0}, {CLATTN_TENSOR_K, k, 0}, {CLATTN_TENSOR_V, v, 0}, {CLATTN_TENSOR_OUT, first, 0}};
+    const clattn_arg twice[] = {
+        {CLATTN_TENSOR_Q, first, 0}, {CLATTN_TENSOR_K, k, 0}, {CLATTN_TENSOR_V, v, 0}, {CLATTN_TENSOR_OUT, second, 0}};
     assert_ok(one, clattn_attention(one, &desc, NULL, once, COUNT(once)));
     assert_ok(one, clattn_attention(one, &desc, NULL, twice, COUNT(twice)));
 
@@ -248,14 +257,19 @@ static void run_on_queue(clattn_context *several, clattn_context *one, const mac
     cl_command_queue queue = clCreateCommandQueue(m->cl, m->devices[0], properties, &code);
     ck_assert_int_eq(code, CL_SUCCESS);
     cl_event gate = clCreateUserEvent(m->cl, &code), done[3];
-    cl_mem a = make_buffer(m->cl, FLOATS + PAD), b = make_buffer(m->cl, FLOATS + PAD), keys = make_buffer(m->cl, 2 * FLOATS + PAD);
+    cl_mem a = make_buffer(m->cl, FLOATS + PAD), b = make_buffer(m->cl, FLOATS + PAD),
+           keys = make_buffer(m->cl, 2 * FLOATS + PAD);
     for (int n = 0; n < FLOATS + PAD; n++) got[n] = 7;
     ck_assert_int_eq(clEnqueueWriteBuffer(queue, b, CL_TRUE, 0, sizeof got, got, 0, NULL, NULL), CL_SUCCESS);
     ck_assert_int_eq(clEnqueueWriteBuffer(queue, keys, CL_TRUE, offset, bytes, k, 0, NULL, NULL), CL_SUCCESS);
     ck_assert_int_eq(clEnqueueWriteBuffer(queue, keys, CL_TRUE, offset + bytes, bytes, v, 0, NULL, NULL), CL_SUCCESS);
-    const clattn_cl_arg from_a[] = {{CLATTN_TENSOR_Q, a, offset}, {CLATTN_TENSOR_K, keys, offset}, {CLATTN_TENSOR_V, keys, offset + bytes},
+    const clattn_cl_arg from_a[] = {{CLATTN_TENSOR_Q, a, offset},
+                                    {CLATTN_TENSOR_K, keys, offset},
+                                    {CLATTN_TENSOR_V, keys, offset + bytes},
                                     {CLATTN_TENSOR_OUT, b, offset}};
-    const clattn_cl_arg from_b[] = {{CLATTN_TENSOR_Q, b, offset}, {CLATTN_TENSOR_K, keys, offset}, {CLATTN_TENSOR_V, keys, offset + bytes},
+    const clattn_cl_arg from_b[] = {{CLATTN_TENSOR_Q, b, offset},
+                                    {CLATTN_TENSOR_K, keys, offset},
+                                    {CLATTN_TENSOR_V, keys, offset + bytes},
                                     {CLATTN_TENSOR_OUT, a, offset}};
     clattn_plan *plan;
     assert_ok(several, clattn_plan_create_attention(several, &desc, OPTIONS(.split_devices = 1), &plan));
@@ -295,7 +309,8 @@ START_TEST(runs_on_the_callers_queue) {
 }
 END_TEST
 
-/* ---- what is not cut --------------------------------------------------------------------------------------------------------- */
+/* ---- what is not cut
+ * --------------------------------------------------------------------------------------------------------- */
 
 static void assert_not_cut(clattn_context *context, const clattn_attention_desc *desc, const char *why) {
     char text[4096];
@@ -334,10 +349,12 @@ START_TEST(refusals) {
     clattn_attention_desc desc = queue_desc();
     clattn_plan *plan;
     const clattn_plan_options *split = OPTIONS(.split_devices = 1);
-    assert_refused(native, clattn_plan_create_attention(native, &desc, split, &plan), CLATTN_ERROR_ARGUMENT, "native has no use");
-    assert_refused(reference, clattn_supports_attention(reference, &desc, split), CLATTN_ERROR_ARGUMENT, "reference has no use");
-    assert_refused(several, clattn_plan_create_attention(several, &desc, OPTIONS(.split_devices = 2), &plan), CLATTN_ERROR_ARGUMENT,
-                   "split_devices is 2; it is 0 to 1");
+    assert_refused(native, clattn_plan_create_attention(native, &desc, split, &plan), CLATTN_ERROR_ARGUMENT,
+                   "native has no use");
+    assert_refused(reference, clattn_supports_attention(reference, &desc, split), CLATTN_ERROR_ARGUMENT,
+                   "reference has no use");
+    assert_refused(several, clattn_plan_create_attention(several, &desc, OPTIONS(.split_devices = 2), &plan),
+                   CLATTN_ERROR_ARGUMENT, "split_devices is 2; it is 0 to 1");
     assert_refused(several, clattn_plan_create_attention(several, &desc, OPTIONS(.reserved = 1), &plan), CLATTN_ERROR_ARGUMENT,
                    "reserved is 0x1");
     const plain_problem merge = plain_merge(&(plain_sizes){.batch = 2, .len = 3, .heads = 2, .dim = 4, .parts = 2});

@@ -38,7 +38,8 @@ static const cli_command command = {
         "Each kernel is verified before it is timed, in turns with the others. Where none is faster than the library's own "
         "choice beyond noise, and again in a second measurement, that choice is kept. What is found goes into a file "
         "in $CLATTN_CONFIG_DIR/tune, else $XDG_CONFIG_HOME/clattn/tune, else ~/.config/clattn/tune, which all programs of "
-        "the library ask from then on; --explain shows it, and CLATTN_TUNING=0 turns it off. SIGINT and SIGTERM end it with what was "
+        "the library ask from then on; --explain shows it, and CLATTN_TUNING=0 turns it off. SIGINT and SIGTERM end it with "
+        "what was "
         "found until then; the exit code is 128 and the signal's number.\n",
 };
 
@@ -140,8 +141,8 @@ static bool has_choices(const tune_session *session) {
     return false;
 }
 
-/* What was found is kept at once: whoever interrupts loses one kind of problem, be it by a signal that is not to be caught. *count
- * receives how many there were to measure. */
+/* What was found is kept at once: whoever interrupts loses one kind of problem, be it by a signal that is not to be caught.
+ * *count receives how many there were to measure. */
 static bool measure_all(tune_session *session, int op, const char *path, size_t *count, bench_error *error) {
     tune_shape shapes[TUNE_MOST_SHAPES];
     *count = tune_shapes(op, session->quick, session->scale, shapes);

@@ -164,8 +164,8 @@ static size_t make_candidates(tune_session *session, const tune_shape *shape, be
 static void describe(const tune_shape *shape, char *text, size_t size) {
     const bench_shape *s = &shape->shape;
     if (s->op == BENCH_OP_ATTENTION)
-        snprintf(text, size, "%" PRId64 " heads of %" PRId64 ", %" PRId64 " queries, %" PRId64 " keys%s%s", s->heads_q, s->head_dim,
-                 s->len_q, s->len_kv, s->has_window ? ", a window" : "", s->softcap != 0 ? ", softcap" : "");
+        snprintf(text, size, "%" PRId64 " heads of %" PRId64 ", %" PRId64 " queries, %" PRId64 " keys%s%s", s->heads_q,
+                 s->head_dim, s->len_q, s->len_kv, s->has_window ? ", a window" : "", s->softcap != 0 ? ", softcap" : "");
     else if (s->op == BENCH_OP_PROJECT)
         snprintf(text, size, "%" PRId64 " rows, %" PRId64 " by %" PRId64, s->len_q, s->d_in, s->hidden);
     else

@@ -20,8 +20,8 @@ typedef enum length { LONG, SHORT, DECODE } length;
 typedef enum sight { FULL, CAUSAL, WINDOW } sight;
 typedef enum scores { PLAIN, MODIFIED } scores;
 
-/* Keys to the left of a query's in a window, a quarter of a length or less; and what modifies scores: of softcap, biases and slopes
- * the one that needs no memory, since the kernels, and the key, tell no more than that there is one. */
+/* Keys to the left of a query's in a window, a quarter of a length or less; and what modifies scores: of softcap, biases and
+ * slopes the one that needs no memory, since the kernels, and the key, tell no more than that there is one. */
 enum { WINDOW_LEFT = 127 };
 static const double SOFTCAP = 20;
 

@@ -116,7 +116,8 @@ static clattn_status open_peer(clattn_context *context, cl_context cl, const cl_
     return status == CLATTN_OK ? status : clattn__fail(context, status, "%s", clattn__last_error(peer));
 }
 
-static clattn_status open_members(clattn_context *context, cl_context cl, const cl_member *members, size_t count, const char *family) {
+static clattn_status open_members(clattn_context *context, cl_context cl, const cl_member *members, size_t count,
+                                  const char *family) {
     clattn_status status = open_member(context, cl, &members[0], family);
     if (status == CLATTN_OK && count > 1) {
         context->peers = calloc(count - 1, sizeof *context->peers);
@@ -158,10 +159,11 @@ static clattn_status find_members(clattn_context *context, const clattn__opencl_
     cl_uint device_count = 0;
     clattn_status status = list_devices(context, api, platform, &devices, &device_count);
     if (status == CLATTN_OK && device != CLATTN__ALL_DEVICES && (device < 0 || (cl_uint)device >= device_count))
-        status = clattn__fail(context, CLATTN_ERROR_DEVICE, "OpenCL platform %d has no device %d: they count %u, from 0", platform,
-                              device, device_count);
+        status = clattn__fail(context, CLATTN_ERROR_DEVICE, "OpenCL platform %d has no device %d: they count %u, from 0",
+                              platform, device, device_count);
     *members = status == CLATTN_OK ? calloc(device_count, sizeof **members) : NULL;
-    if (status == CLATTN_OK && !*members) status = clattn__fail(context, CLATTN_ERROR_MEMORY, "no memory for a list of devices");
+    if (status == CLATTN_OK && !*members)
+        status = clattn__fail(context, CLATTN_ERROR_MEMORY, "no memory for a list of devices");
     for (cl_uint d = 0; d < device_count && status == CLATTN_OK; d++) {
         clattn__device described;
         if (device != CLATTN__ALL_DEVICES && (cl_uint)device != d) continue;
@@ -182,8 +184,8 @@ static clattn_status find_members(clattn_context *context, const clattn__opencl_
     return status;
 }
 
-static clattn_status create_context(clattn_context *context, const clattn__opencl_api *api, const cl_member *members, size_t count,
-                                    cl_context *cl) {
+static clattn_status create_context(clattn_context *context, const clattn__opencl_api *api, const cl_member *members,
+                                    size_t count, cl_context *cl) {
     cl_int code = CL_OUT_OF_HOST_MEMORY;
     cl_device_id *devices = malloc(count * sizeof *devices);
     for (size_t n = 0; n < count && devices; n++) devices[n] = members[n].device;
@@ -288,7 +290,8 @@ clattn_status clattn_cl_context_create_devices(const clattn_context_options *giv
         status = clattn__fail(context, CLATTN_ERROR_ARGUMENT, "work_groups is %d; it is not negative", options.work_groups);
     if (status == CLATTN_OK) status = open_callers(context, cl, devices, count);
     if (status != CLATTN_OK) return clattn__context_give_up(context, &options, status, NULL);
-    clattn__text_add(&context->why, "%s: the caller's cl_context and device%s\n", context->device.info.id, count > 1 ? "s" : "");
+    clattn__text_add(&context->why, "%s: the caller's cl_context and device%s\n", context->device.info.id,
+                     count > 1 ? "s" : "");
     clattn__context_explain(context);
     *out = context;
     return CLATTN_OK;

@@ -40,8 +40,7 @@ clattn_status clattn__opencl_own_workspace(clattn_plan *plan, clattn_cl_arg *bou
     if (!state->workspace && plan->workspace_bytes > 0) {
         cl_int code;
         state->workspace = cl->api.CreateBuffer(cl->cl, CL_MEM_READ_WRITE, plan->workspace_bytes, NULL, &code);
-        if (!state->workspace)
-            return clattn__opencl_fail_buffer(plan->context, "the workspace", plan->workspace_bytes, code);
+        if (!state->workspace) return clattn__opencl_fail_buffer(plan->context, "the workspace", plan->workspace_bytes, code);
     }
     *bound = (clattn_cl_arg){CLATTN_TENSOR_WORKSPACE, state->workspace, 0};
     *after = last_user(plan);
@@ -171,8 +170,9 @@ static clattn_status launch_nothing(launch_chain *chain) {
     return CLATTN_OK;
 }
 
-clattn_status clattn__opencl_launch_steps(clattn_plan *plan, cl_command_queue queue, const clattn_cl_arg bound[CLATTN_TENSOR_COUNT],
-                                          size_t first, size_t end, cl_uint wait_count, const cl_event *wait_list, cl_event *last) {
+clattn_status clattn__opencl_launch_steps(clattn_plan *plan, cl_command_queue queue,
+                                          const clattn_cl_arg bound[CLATTN_TENSOR_COUNT], size_t first, size_t end,
+                                          cl_uint wait_count, const cl_event *wait_list, cl_event *last) {
     clattn__opencl *cl = clattn__opencl_of(plan->context);
     cl_command_queue_properties properties = 0;
     *last = NULL;

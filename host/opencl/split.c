@@ -32,7 +32,8 @@ static clattn_status flush(clattn_plan *plan, cl_command_queue queue) {
 static clattn_status pass_on(split_run *run, const clattn__piece *piece, clattn_status status) {
     clattn_context *context = piece->plan->context;
     if (status == CLATTN_OK || piece->device == 0) return status;
-    return clattn__fail(run->plan->context, status, "device %zu of the context: %s", piece->device, clattn__last_error(context));
+    return clattn__fail(run->plan->context, status, "device %zu of the context: %s", piece->device,
+                        clattn__last_error(context));
 }
 
 /* Where the piece's tensors are: parts of the caller's, and memory of its own. */
@@ -106,8 +107,9 @@ static clattn_status run_pieces(split_run *run, cl_event *joined) {
     return status == CLATTN_OK ? end : status;
 }
 
-clattn_status clattn__opencl_launch_split(clattn_plan *plan, cl_command_queue queue, const clattn_cl_arg bound[CLATTN_TENSOR_COUNT],
-                                          cl_uint wait_count, const cl_event *wait_list, cl_event *last) {
+clattn_status clattn__opencl_launch_split(clattn_plan *plan, cl_command_queue queue,
+                                          const clattn_cl_arg bound[CLATTN_TENSOR_COUNT], cl_uint wait_count,
+                                          const cl_event *wait_list, cl_event *last) {
     clattn__opencl *cl = clattn__opencl_of(plan->context);
     const clattn__split *split = plan->split;
     split_run run = {.plan = plan, .queue = queue, .bound = bound, .ends = calloc(split->count, sizeof(cl_event))};
