@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "list.h"
 #include "self_check.h"
 #include "split.h"
 #include "tuning.h"
@@ -49,12 +50,9 @@ static clattn_status plan_out_of_memory(clattn_plan *plan) {
 }
 
 static clattn_status plan_reserve_step(clattn_plan *plan) {
-    if (plan->step_count < plan->step_capacity) return CLATTN_OK;
-    const size_t capacity = plan->step_capacity ? 2 * plan->step_capacity : 8;
-    clattn__step *steps = realloc(plan->steps, capacity * sizeof *steps);
+    clattn__step *steps = clattn__list_room(plan->steps, plan->step_count, &plan->step_capacity, sizeof *steps);
     if (!steps) return plan_out_of_memory(plan);
     plan->steps = steps;
-    plan->step_capacity = capacity;
     return CLATTN_OK;
 }
 
