@@ -40,7 +40,8 @@ end_by() {
     grep -q "kinds of problems, " stdout || failed "$1: prints $(cat stdout)"
     cmp -s all.json config/tune/*.json || failed "$1: --json and the file differ"
     "$program" tune --show --device $device | grep -q "^project .*\(the default\|times as fast as\)" || failed "$1: the file does not count"
-    [ "$(ls config/tune | wc -l)" -eq 1 ] || failed "$1: $(ls config/tune) is left"
+    local left=(config/tune/*)
+    [ ${#left[@]} -eq 1 ] || failed "$1: ${left[*]} are left"
 }
 
 end_by INT 130
