@@ -72,7 +72,7 @@ void lesson_head_dim(lesson *lesson) {
             "A width of %d, cut into how many heads? The multiply-adds are the same, the speed is not: every head has a "
             "softmax of its own, and narrow heads do not fill the vector units.",
             WIDTH);
-    doc_formula(doc, "2·n²·(d + d)·heads FLOP        exp: n²·heads");
+    doc_formula(doc, "2·n²·(d_k + d_v)·H FLOP        exp: n²·H");
     doc_ask(doc,
             doc_text(doc, "多而窄，还是少而宽，哪样算得快？", "Many narrow heads or few wide ones: which computes faster?"),
             clear ? doc_text(doc, "在这台设备上最快的是 %s，%.1f GFLOP/s；最慢的是 %s，%.1f GFLOP/s。",

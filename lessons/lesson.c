@@ -57,6 +57,7 @@ bool lesson_run(lesson *lesson, const lesson_entry *entry, clattn_context *conte
         lesson_fail(lesson, CLI_FAILURE, "the device does not say its name");
     lesson->doc.device = lesson_device_text(&lesson->doc, &info);
     entry->run(lesson);
+    doc_tell_apart(&lesson->doc);
     return true;
 }
 

@@ -165,7 +165,7 @@ static void show_gates(lesson *lesson, const pairs_setting *setting, const model
     }
     doc_step(doc, "三道门，一个词一个词地开合：1 是全开，0 是关上。", "The three gates, word by word: 1 is open, 0 is shut.");
     doc_matrix *map = lesson_show(lesson, "gates", doc_text(doc, "%s：门开几成", "%s: how far its gates are open", model->name),
-                                  "σ", DOC_ROLE_LSTM, open, arena_grow(arena, names, sizeof names, sizeof names), words);
+                                  "i(t), o(t), f(t)", DOC_ROLE_LSTM, open, arena_grow(arena, names, sizeof names, sizeof names), words);
     lesson_scale(map, 0, 1);
     map->decimals = 3;
     doc_summary(doc, "遗忘门一直开到 %.3f 左右：传送带上的东西每步留下这么多。",
@@ -194,9 +194,9 @@ void lesson_lstm_memory(lesson *lesson) {
             "The LSTM has a conveyor belt, c, beside its memory h. What lies on it travels on and is not rewritten at "
             "every step. Three gates tend it: forget says how much of the old stays, input how much of the new word goes "
             "on, output how much is shown to h.");
-    doc_formula(doc, "c(t) = f ⊙ c(t-1) + i ⊙ tanh(…)        h(t) = o ⊙ tanh(c(t))");
-    doc_say(doc, "遗忘门 f = sigmoid(… + b)。偏置 b = %g 时，光凭偏置就留下 %.4f。",
-            "The forget gate is f = sigmoid(… + b). With b = %g the bias alone keeps %.4f.", open_bias,
+    doc_formula(doc, "c(t) = f(t) ⊙ c(t-1) + i(t) ⊙ tanh(…)        h(t) = o(t) ⊙ tanh(c(t))");
+    doc_say(doc, "遗忘门 f(t) = sigmoid(… + b)。偏置 b = %g 时，光凭偏置就留下 %.4f。",
+            "The forget gate is f(t) = sigmoid(… + b). With b = %g the bias alone keeps %.4f.", open_bias,
             1 / (1 + exp(-open_bias)));
     const double last = models[MODELS - 1].cosines[setting.length_count - 1];
     doc_ask(doc,

@@ -128,9 +128,9 @@ static void lay_over(lesson *lesson, mat a, mat b) {
         of_a[t] = mat_at(a, t, most);
         of_b[t] = mat_at(b, t, most);
     }
-    doc_plot *plot =
-        doc_add_plot(doc, "laid-over",
-                     doc_text(doc, "把 B 叠在 A 上：h 里标号 %lld 的数", "B laid over A: the number of h under %lld", (long long)most));
+    doc_plot *plot = doc_add_plot(
+        doc, "laid-over",
+        doc_text(doc, "把 B 叠在 A 上：h 里标号 %lld 的数", "B laid over A: the number of h under %lld", (long long)most));
     plot->x = (doc_axis){.label = doc_text(doc, "读过的词", "words read")};
     plot->y = (doc_axis){.label = doc_text(doc, "h 里的这个数", "this number of h"), .low = -1, .high = 1};
     doc_add_series(doc, plot, doc_text(doc, "句子 A", "sentence A"), DOC_ROLE_RECURRENCE, TRACE_STEPS, steps, of_a);
@@ -158,11 +158,11 @@ static void show_trace(lesson *lesson, const pairs_setting *setting, numpy_rando
     }
     doc_step(doc, "取一对句子，一个词一个词地读。A 和 B 从第 2 个词起完全相同。",
              "Take one pair, and read word by word. From word 2 on, A and B are the same.");
-    doc_matrix *first =
-        lesson_show(lesson, "h-a", doc_text(doc, "句子 A 的 h", "h of sentence A"), "A", DOC_ROLE_RECURRENCE, a, labels, NULL);
+    doc_matrix *first = lesson_show(lesson, "h-a", doc_text(doc, "句子 A 的 h", "h of sentence A"), "h_A", DOC_ROLE_RECURRENCE,
+                                    a, labels, NULL);
     doc_grow(doc, first, DOC_BY_ROW, NULL);
-    doc_matrix *second =
-        lesson_show(lesson, "h-b", doc_text(doc, "句子 B 的 h", "h of sentence B"), "B", DOC_ROLE_RECURRENCE, b, labels, NULL);
+    doc_matrix *second = lesson_show(lesson, "h-b", doc_text(doc, "句子 B 的 h", "h of sentence B"), "h_B", DOC_ROLE_RECURRENCE,
+                                     b, labels, NULL);
     doc_grow_together(doc, second, DOC_BY_ROW);
     lesson_scale(first, -1, 1);
     lesson_scale(second, -1, 1);
@@ -207,7 +207,7 @@ void lesson_rnn_bottleneck(lesson *lesson) {
         "A whole sentence has to fit into the last h: %lld numbers. Is the first word still in there? An experiment: two "
         "sentences that differ in the first word alone, and their two final h compared.",
         (long long)setting.dim);
-    doc_formula(doc, "cos(a, b) = a·b / (|a|·|b|)        h = tanh(W_h·h + W_in·x)");
+    doc_formula(doc, "cos(h_A, h_B) = h_A·h_B / (|h_A|·|h_B|)        h = tanh(W_h·h + W_in·x)");
     doc_ask(doc, doc_text(doc, "句子多长时，两个 h 就分不出来了？", "At which length can the two h no longer be told apart?"),
             when_alike(lesson, &setting, cosines));
     doc_step(doc, "%lld 对随机句子，取平均。", "%lld pairs of random sentences, averaged.", (long long)setting.pairs);
