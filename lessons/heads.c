@@ -140,7 +140,7 @@ static void show_head(lesson *lesson, const heads *h, int head) {
     name_axes(doc, map);
     lesson_derive(lesson_show(lesson, numbered(lesson, "z-%d", head),
                               doc_text(doc, "头 %d 的输出", "The output of head %d", head), z, DOC_ROLE_OUT, a->out, words,
-                              NULL),
+                              number_columns(lesson, head)),
                   DOC_RULE_PRODUCT, weights, numbered(lesson, "v-%d", head), 1);
 }
 

@@ -119,9 +119,9 @@ void lesson_projection(lesson *lesson) {
             lesson_name_word(lesson, cast.candidates, 1), lesson_name_word(lesson, cast.candidates, 2));
     doc_formula(doc, "S(i, j) = q(i)·k(j)        q = x·W_q        k = x·W_k");
     doc_say(
-        doc, "S(i, j) 是词 i 给词 j 打的分，点积越大，越合拍。这一课只比名次；除以 √d_k 和 softmax 在%s里。",
+        doc, "S(i, j) 是词 i 给词 j 打的分，点积越大，越合拍。这一课只比名次；缩放和 softmax 在%s里。",
         "S(i, j) is the score that word i gives word j: the larger the dot product, the better they match. This lesson only "
-        "ranks; √d_k and softmax come in %s.",
+        "ranks; scaling and softmax come in %s.",
         lesson_refer(lesson, "word-vectors"));
     doc_ask(
         doc,

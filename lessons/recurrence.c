@@ -77,7 +77,7 @@ void lesson_rnn_step(lesson *lesson) {
         lesson_show(lesson, "written", doc_text(doc, "写进来的", "Written"), "W_in·x", DOC_ROLE_X, written, NULL, NULL),
         DOC_RULE_PRODUCT, "w_in", "x", 1);
     doc_step(doc, "相加，再压扁。", "Add, then squeeze.");
-    lesson_derive(lesson_show(lesson, "sum", doc_text(doc, "相加", "The sum"), "z", DOC_ROLE_PLAIN,
+    lesson_derive(lesson_show(lesson, "sum", doc_text(doc, "相加", "The sum"), "W_h·h + W_in·x", DOC_ROLE_PLAIN,
                               mat_sum(arena, carried, written), NULL, NULL),
                   DOC_RULE_SUM, "carried", "written", 1);
     doc_matrix *shown =

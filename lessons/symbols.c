@@ -19,7 +19,7 @@ const lesson_symbol lesson_symbols[] = {
     {"w", "alignment", "示意的强度，只在那一课用", "strengths made up for that lesson alone"},
     {"s, S", "alignment", "打分；整个矩阵（2014 年的论文写作 e）", "a score; all of them (e in the paper of 2014)"},
     {"A", "alignment", "注意力权重 softmax(S)（2014 年的论文写作 α）", "the weights of attention, softmax(S) (α in the paper of 2014)"},
-    {"Σ_u", "alignment", "求和：u 走遍这一行，或走遍中间那个维度", "a sum: u runs over the row, or over the dimension in the middle"},
+    {"Σ_u, u", "alignment", "求和：u 走遍这一行，或走遍中间那个维度", "a sum: u runs over the row, or over the dimension in the middle"},
     {"v, V", "alignment", "值：一个词交出去的内容；整句的", "the value of a word, which it hands over; of all words"},
     {"q, Q", "projection", "查询：一个词要找什么；整句的", "the query of a word, what it looks for; of all words"},
     {"k, K", "projection", "键：一个词能被怎样找到；整句的", "the key of a word, what it is found by; of all words"},
@@ -41,6 +41,7 @@ const lesson_symbol lesson_symbols[] = {
     {"pos", "positions", "位置，从 0 数起", "the position, from 0"},
     {"2i", "positions", "第 i 对列中的第一列", "the first column of pair i"},
     {"d_h", "parameters", "LSTM 的 h 的宽度", "the width of the LSTM’s h"},
+    {"W", "initialisation", "W_q、W_k、W_v 中的任何一个", "any of W_q, W_k and W_v"},
     {"σ", "initialisation", "W 的标准差", "the standard deviation of W"},
     {NULL, NULL, NULL, NULL},
 };

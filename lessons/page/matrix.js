@@ -26,7 +26,7 @@ class MatrixFigure {
 
     notes() {
         const { averaged } = this.matrix;
-        const more = this.matrix.cell_decimals ? say("看不出大小的格子多写几位。", " Cells have more digits where it takes them to tell.") : "";
+        const more = this.matrix.cell_decimals ? say("看不出谁大的格子多写几位。", " Cells have more digits where it takes them to tell the largest.") : "";
         if (!averaged) return this.tops().some(row => row.length) ? [element("p", "note", say("虚线框：这一行里最大的。", "Dashed: the largest of its row."), more)] : [];
         const cells = `${averaged[0]} × ${averaged[1]}`;
         return [element("p", "note", say(`太大，画不下：每一格是 ${cells} 个数的平均。`,
