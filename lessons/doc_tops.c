@@ -8,7 +8,7 @@
 
 #include "doc.h"
 
-enum { MOST_DECIMALS = 7, NUMBER_SIZE = 64 };
+enum { MOST_DECIMALS = 7, NUMBER_SIZE = 64, MOST_CELLS = 1024 /* that are written as numbers */ };
 
 /* What rounding in another order may change of a number near 1, four times over. */
 static const double ROUNDING = 4 * 1.1920929e-7;
@@ -92,7 +92,7 @@ static void tell_apart(arena *arena, doc_matrix *matrix) {
     }
     for (int64_t i = 0; i < cells; i++) more = more || decimals[i] != matrix->decimals;
     matrix->top = top;
-    matrix->cell_decimals = more ? decimals : NULL;
+    matrix->cell_decimals = more && cells <= MOST_CELLS ? decimals : NULL;
 }
 
 /* Where the question is who is looked at most. */

@@ -114,33 +114,45 @@ static void name_axes(const doc *doc, doc_matrix *matrix) {
     matrix->col_axis = doc_text(doc, "看谁", "at whom");
 }
 
+static void show_scores(lesson *lesson, const heads *h, const char *id, int head) {
+    doc *doc = &lesson->doc;
+    doc_matrix *scores =
+        lesson_show(lesson, id, doc_text(doc, "头 %d 的打分", "The scores of head %d", head), numbered(lesson, "S_%d", head),
+                    DOC_ROLE_SCORES, h->loop[head].scores, h->sentence.words.labels, h->sentence.words.at);
+    lesson_derive(scores, DOC_RULE_PRODUCT_ROWS, numbered(lesson, "q-%d", head), numbered(lesson, "k-%d", head),
+                  1 / sqrt(HEAD_DIM));
+    name_axes(doc, scores);
+}
+
+/* A page has no room for the scores of so many words. */
+static bool has_scores(const heads *h) {
+    enum { MOST_WORDS = 32 };
+    return h->x.rows <= MOST_WORDS;
+}
+
 static void show_head(lesson *lesson, const heads *h, int head) {
     doc *doc = &lesson->doc;
-    const lesson_attention *a = &h->loop[head];
     const char *const *words = h->sentence.words.at, *const *labels = h->sentence.words.labels;
-    const char *const s = numbered(lesson, "S_%d", head), *const w = numbered(lesson, "A_%d", head),
-                      *const z = numbered(lesson, "Z_%d", head), *const scores = numbered(lesson, "scores-%d", head),
-                      *const weights = numbered(lesson, "weights-%d", head);
+    const char *const scores = numbered(lesson, "scores-%d", head), *const weights = numbered(lesson, "weights-%d", head);
     doc_step(doc, "头 %d 拿到自己的列；自己打分，自己 softmax，自己混合。",
-             "Head %d gets its columns: scores, softmax and mixing of its "
-             "own.",
-             head);
-    show_part(lesson, h, "q-%d", "Q_%d", DOC_ROLE_Q, a->q, head);
-    show_part(lesson, h, "k-%d", "K_%d", DOC_ROLE_K, a->k, head);
-    show_part(lesson, h, "v-%d", "V_%d", DOC_ROLE_V, a->v, head);
-    doc_matrix *map = lesson_show(lesson, scores, doc_text(doc, "头 %d 的打分", "The scores of head %d", head), s,
-                                  DOC_ROLE_SCORES, a->scores, labels, words);
-    lesson_derive(map, DOC_RULE_PRODUCT_ROWS, numbered(lesson, "q-%d", head), numbered(lesson, "k-%d", head),
-                  1 / sqrt(HEAD_DIM));
-    name_axes(doc, map);
-    map = lesson_show(lesson, weights, doc_text(doc, "头 %d 的热图", "The map of head %d", head), w, DOC_ROLE_WEIGHTS,
-                      mat_block(&lesson->arena, h->layer.weights, head * h->x.rows, h->x.rows, 0, h->x.rows), labels, words);
-    lesson_derive(map, DOC_RULE_SOFTMAX, scores, NULL, 1);
+             "Head %d gets its columns: scores, softmax and mixing of its own.", head);
+    show_part(lesson, h, "q-%d", "Q_%d", DOC_ROLE_Q, h->loop[head].q, head);
+    show_part(lesson, h, "k-%d", "K_%d", DOC_ROLE_K, h->loop[head].k, head);
+    show_part(lesson, h, "v-%d", "V_%d", DOC_ROLE_V, h->loop[head].v, head);
+    if (has_scores(h))
+        show_scores(lesson, h, scores, head);
+    else
+        doc_say(doc, "句子长，打分图略去。", "With so many words the map of scores is left out.");
+    doc_matrix *map =
+        lesson_show(lesson, weights, doc_text(doc, "头 %d 的热图", "The map of head %d", head), numbered(lesson, "A_%d", head),
+                    DOC_ROLE_WEIGHTS, mat_block(&lesson->arena, h->layer.weights, head * h->x.rows, h->x.rows, 0, h->x.rows),
+                    labels, words);
+    if (has_scores(h)) lesson_derive(map, DOC_RULE_SOFTMAX, scores, NULL, 1);
     lesson_scale(map, 0, 1);
     name_axes(doc, map);
     lesson_derive(lesson_show(lesson, numbered(lesson, "z-%d", head),
-                              doc_text(doc, "头 %d 的输出", "The output of head %d", head), z, DOC_ROLE_OUT, a->out, words,
-                              number_columns(lesson, head)),
+                              doc_text(doc, "头 %d 的输出", "The output of head %d", head), numbered(lesson, "Z_%d", head),
+                              DOC_ROLE_OUT, h->loop[head].out, words, number_columns(lesson, head)),
                   DOC_RULE_PRODUCT, weights, numbered(lesson, "v-%d", head), 1);
 }
 
