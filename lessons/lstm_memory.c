@@ -164,8 +164,9 @@ static void show_gates(lesson *lesson, const pairs_setting *setting, const model
         }
     }
     doc_step(doc, "三道门，一个词一个词地开合：1 是全开，0 是关上。", "The three gates, word by word: 1 is open, 0 is shut.");
-    doc_matrix *map = lesson_show(lesson, "gates", doc_text(doc, "%s：门开几成", "%s: how far its gates are open", model->name),
-                                  "i(t), o(t), f(t)", DOC_ROLE_LSTM, open, arena_grow(arena, names, sizeof names, sizeof names), words);
+    doc_matrix *map =
+        lesson_show(lesson, "gates", doc_text(doc, "%s：门开几成", "%s: how far its gates are open", model->name),
+                    "i(t), o(t), f(t)", DOC_ROLE_LSTM, open, arena_grow(arena, names, sizeof names, sizeof names), words);
     lesson_scale(map, 0, 1);
     map->decimals = 3;
     doc_summary(doc, "遗忘门一直开到 %.3f 左右：传送带上的东西每步留下这么多。",

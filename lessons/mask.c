@@ -113,6 +113,8 @@ void lesson_mask(lesson *lesson) {
             "When the next word is written, those after it do not exist yet, and training may not peek at them. A mask "
             "turns the scores that must not be seen into −∞, which softmax turns into 0.");
     sentence_introduce(lesson, &s);
+    doc_say(doc, "Q、K、V 和%s里的一样，W 是种子 %u 的随机数。",
+            "Q, K and V are those of %s; the W are random numbers of seed %u.", lesson_refer(lesson, "word-vectors"), s.seed);
     doc_formula(doc, "S(i, j) = −∞ , j > i        A = softmax(S)");
     doc_say(doc, "行 i 是正在看的词，列 j 是被看的词；j > i 就是排在它后面。",
             "Row i is the word that looks, column j the word looked at; j > i means that it comes later.");

@@ -187,7 +187,14 @@ void lesson_qkv(lesson *lesson) {
     doc_say(doc, "同一个 X，过三副眼镜：W_q 读出“我想找什么”，W_k 读出“我是什么”，W_v 读出“我给什么”。",
             "One X seen through three pairs of glasses: W_q reads what a word looks for, W_k what it is, W_v what it gives.");
     lesson_introduce_words(lesson, words, "第二天很明亮", "The next day is bright");
-    lesson_say_words(lesson, words, seed);
+    if (words.own)
+        lesson_say_words(lesson, words, seed);
+    else
+        doc_say(doc, "词向量和权重都是随机数（种子 %u），没有训练过：算法是真的，数里没有词义。",
+                "Vectors and weights are random numbers (seed %u) and were never trained: the arithmetic is real, the numbers "
+                "have no "
+                "meaning.",
+                seed);
     doc_formula(doc, "Q = X·W_q        K = X·W_k        V = X·W_v");
     doc_say(doc, "n 是词数，d_in 是一个词的宽度（几个数），d_k 是 q 和 k 的宽度，d_v 是 v 的宽度，H 是头数。",
             "n is the number of words, d_in the width of a word (how many numbers), d_k the width of q and k, d_v that of v, H "

@@ -134,7 +134,7 @@ void lesson_positions(lesson *lesson) {
     if (words.own)
         lesson_say_words(lesson, words, seed);
     else
-        doc_say(doc, "词向量随机，种子 %u。", "The vectors are drawn with seed %u.", seed);
+        doc_say(doc, "词向量和 W_q、W_k、W_v 随机，种子 %u。", "The vectors, W_q, W_k and W_v are drawn with seed %u.", seed);
     doc_formula(doc, "PE(pos, 2i) = sin(pos / 10000^(2i/d_in))");
     doc_formula(doc, "PE(pos, 2i+1) = cos(pos / 10000^(2i/d_in))");
     doc_say(

@@ -112,9 +112,9 @@ void lesson_projection(lesson *lesson) {
     };
     doc_say(doc,
             "“The dog chased the ball but could not catch it”：狗追着球跑，可是抓不住它。%s要找自己指的是谁：%s、%s，还是%s？"
-            "每个词有两个数。",
+            "每个词有两个数，是手工挑的。",
             "The dog chased the ball but could not catch it. The word %s looks for what it stands for: %s, %s or %s? Each "
-            "word has two numbers.",
+            "word has two numbers, picked by hand.",
             lesson_name_word(lesson, cast.it, 0), lesson_name_word(lesson, cast.candidates, 0),
             lesson_name_word(lesson, cast.candidates, 1), lesson_name_word(lesson, cast.candidates, 2));
     doc_formula(doc, "S(i, j) = q(i)·k(j)        q = x·W_q        k = x·W_k");

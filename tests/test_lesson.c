@@ -617,7 +617,7 @@ START_TEST(foreign_words_are_explained) {
         {"word-vectors", DOC_EN, "“熊猫” (panda)", "熊猫 panda"},
         {"heads", DOC_EN, "“可爱” (cute)", "可爱 cute"},
         {"mask", DOC_EN, "“中国” (China)", "中国 China"},
-        {"alignment", DOC_EN, "“profond” (deep)", "profond deep"},
+        {"alignment", DOC_EN, "“profond” (deep)", "profond (deep)"},
         {"alignment", DOC_ZH, "“amusant”（有趣）", "amusant 有趣"},
         {"alignment", DOC_ZH, "“deep”（深）", "deep 深"},
         {"serial-steps", DOC_ZH, "“ball”（球）", "chased 追"},
