@@ -62,7 +62,7 @@ static void show_cosines(lesson *lesson, const pairs_setting *setting, const mod
     plot->y = (doc_axis){.label = doc_text(doc, "最终 h 的余弦", "cosine of the final h"), .low = 0, .high = 1};
     for (size_t i = 0; i < count; i++) {
         x[i] = (double)setting->lengths[i];
-        lengths[i] = arena_format(arena, "L=%lld", (long long)setting->lengths[i]);
+        lengths[i] = arena_format(arena, "n=%lld", (long long)setting->lengths[i]);
     }
     for (int m = 0; m < MODELS; m++) {
         names[m] = models[m].name;
