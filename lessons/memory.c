@@ -90,6 +90,10 @@ static void show_written(lesson *lesson, int64_t dim) {
                 "This device does not compute in the workspace of a plan, so what it writes cannot be counted.");
         return;
     }
+    if (measure_workspace(lesson, (attention_size){1, WRITTEN_LENGTH, dim, CLATTN_ALGORITHM_FUSED}) == 0)
+        doc_say(doc, "融合法一点工作区也不要：它手上的一小块放在寄存器和高速缓存里，用完就丢。",
+                "Fused wants no workspace at all: the tile in its hands lies in registers and cache, and is dropped when it is "
+                "used.");
     doc_say(doc, "量一量：先把工作区填满记号，跑一次，再数改动过的字节。句长 %s：分步法写了 %s，融合法 %s。",
             "Measured: fill the workspace with a pattern, run once, count the bytes that changed. At length %s staged "
             "wrote %s, fused %s.",
@@ -120,14 +124,21 @@ static void show_shares(lesson *lesson) {
     }
     doc_step(doc, "常被引用的份额：Q/K 25 %%，权重 45 %%，V 30 %%。什么时候成立？",
              "A split that is often quoted: Q/K 25 %%, weights 45 %%, V 30 %%. When does it hold?");
+    doc_say(
+        doc,
+        "这里 V 和词向量一样宽：Q 和 K 各是 (n, d_k)，权重 (n, n)，V 是 (n, d_in)，所以 V 比 Q 宽。份额由形状算出，不用量。",
+        "Here V is as wide as the word vectors: Q and K are (n, d_k) each, the weights (n, n), V is (n, d_in), and so wider "
+        "than Q. The shares follow from these shapes; nothing is measured.");
     doc_add_table(doc, "shares",
                   doc_text(doc, "份额，d_in = %d，d_k = %.0f", "Shares, d_in = %d, d_k = %.0f", SHARE_MODEL, match_k),
                   SHARE_ROWS, 4, head, cells);
-    doc_summary(
-        doc, "只在一个长度成立：n = 1.5·d_in = %.0f，而且 d_k 要恰好是 d_in 的 5/12。再短，权重不足为道；再长，权重吞掉一切。",
-        "At one length alone: n = 1.5·d_in = %.0f, and with d_k just 5/12 of d_in. Shorter, and weights hardly "
-        "count; longer, and they are all there is.",
-        match_n);
+    doc_summary(doc,
+                "只在一个长度成立：n = 1.5·d_in = %1$.0f，而且 d_k 要恰好是 d_in 的 5/12。句长 %2$s 时权重只占 "
+                "%3$s，%4$s 时占 %5$s。",
+                "At one length alone: n = 1.5·d_in = %1$.0f, and with d_k just 5/12 of d_in. At length %2$s weights are "
+                "%3$s, at %4$s "
+                "%5$s.",
+                match_n, cells[0], cells[2], cells[4 * (SHARE_ROWS - 1)], cells[4 * (SHARE_ROWS - 1) + 2]);
     figures_number(&lesson->figures, "memory/shares_hold_at_length", match_n);
 }
 
@@ -137,10 +148,12 @@ void lesson_memory(lesson *lesson) {
     memory_run run;
     measure_require(lesson, dim);
     measure_lengths(lesson, dim, &run);
-    doc_say(doc, "Q、K、V 随句长成比例地长，权重矩阵随平方长。长句子里，内存先被它吃光。",
-            "Q, K and V grow in step with the length, the matrix of weights with its square. In long sentences it is what "
-            "eats the memory.");
+    doc_say(doc, "Q、K、V 随句长成比例地长，权重矩阵随平方长：句长加倍，它变成 4 倍。存下它的算法，长句子里先被它吃光内存。",
+            "Q, K and V grow in step with the length, the matrix of weights with its square: twice the length, four times the "
+            "matrix. Where it is stored, it is what eats the memory of long sentences.");
     doc_formula(doc, "Q, K, V: 3·n·d_k·4 B        A: n·n·4 B");
+    doc_say(doc, "n 是句长，d_k 是头的宽度，A 是权重；单精度一个数 4 字节（B）。",
+            "n is the length, d_k the width of the head, A the weights; a number of single precision takes 4 bytes (B).");
     doc_ask(doc,
             doc_text(doc, "宽 d_k = %lld，多长时权重和 Q、K、V 加起来一样大？",
                      "At a width d_k = %lld, at which length are the weights as large as Q, K and V together?", (long long)dim),
@@ -185,11 +198,16 @@ void lesson_parameters_count(lesson *lesson) {
             "reading the word and the old memory; attention has three, reading the word alone.");
     doc_formula(doc, "LSTM: 4·(d_in + d_h)·d_h        attention: 3·d_in·d_k·H");
     doc_ask(doc,
-            doc_text(doc, "输入和输出一样宽，都是 d_in，LSTM 是注意力的几倍？",
-                     "With input and output both d_in wide, how many times as many parameters as attention has the LSTM?"),
+            doc_text(doc, "输入和输出都宽 d_in，LSTM 是注意力的几倍？",
+                     "With input and output d_in wide, how many times as many parameters as attention has the LSTM?"),
             doc_text(doc, "LSTM 4·(d_in + d_in)·d_in = 8·d_in²，注意力 3·d_in²：8/3 ≈ %.2f 倍，无论 d_in 是多少。",
                      "The LSTM has 4·(d_in + d_in)·d_in = 8·d_in², attention 3·d_in²: 8/3, about %.2f times, whatever d_in is.",
                      8.0 / 3));
+    doc_say(doc,
+            "d_in 是词的宽度，d_h 是 LSTM 记忆的宽度，d_k 是一个头的宽度，H 是头数。这一课的数都由公式算出，没有什么要量。",
+            "d_in is the width of a word, d_h of the LSTM's memory, d_k of a head; H is the number of heads. All numbers here "
+            "follow from the formulas; "
+            "nothing is measured.");
     doc_step(doc, "d_in = d_h = H·d_k，H = %d 个头。", "d_in = d_h = H·d_k, with H = %d heads.", PARAMETERS_HEADS);
     doc_plot *plot = doc_add_plot(doc, "parameters", doc_text(doc, "参数量与宽度", "Parameters against width"));
     plot->x = (doc_axis){.label = doc_text(doc, "宽度 d_in", "width d_in")};

@@ -43,6 +43,7 @@ const lesson_symbol lesson_symbols[] = {
     {"d_h", "parameters", "LSTM 的 h 的宽度", "the width of the LSTM’s h"},
     {"W", "initialisation", "W_q、W_k、W_v 中的任何一个", "any of W_q, W_k and W_v"},
     {"σ", "initialisation", "W 的标准差", "the standard deviation of W"},
+    {"dA, dS, dW_q", "initialisation", "损失对 A、S、W_q 的梯度", "the gradients of the loss with respect to A, S and W_q"},
     {NULL, NULL, NULL, NULL},
 };
 /* clang-format on */

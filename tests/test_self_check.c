@@ -105,6 +105,7 @@ static bool can_be(const clattn_context *context, const clattn__row *row, const 
     const int dtype = macro_of(variant, "DTYPE");
     if (dtype == DTYPE_F64 && !context->device.has_f64) return false;
     if (clattn__row_macro(row, "MMA", 0) && dtype != DTYPE_F16 && dtype != DTYPE_BF16) return false;
+    if (clattn__row_macro(row, "ONLY_F32", 0) && dtype != DTYPE_F32) return false;
     if (clattn__row_macro(row, "UNMODIFIED", 0) && macro_of(variant, "MODIFIED")) return false;
     return macro_of(variant, "HEAD_DIM_MAX") <= limit && macro_of(variant, "VALUE_DIM_MAX") <= limit;
 }

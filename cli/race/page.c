@@ -82,22 +82,26 @@ static doc_lane lane_of(const doc *doc, const race_pair *pair, bool is_recurrenc
 static void add_lanes(doc *doc, const race_results *results) {
     const race_pair *pair = &results->units[results->unit_count - 1];
     doc_lane *lanes = ARENA_NEW(doc->arena, doc_lane, 2);
-    char parts[RACE_PARTS];
+    char parts[RACE_PARTS], at_once[RACE_PARTS];
     race_chain_parts(pair, language_of(doc), parts);
+    race_launch_parts(pair, language_of(doc), at_once);
     lanes[0] = lane_of(doc, pair, true);
     lanes[1] = lane_of(doc, pair, false);
-    *doc_add_lanes(doc, "lanes",
-                   doc_text(doc, "%lld 个词，%d 个计算单元，核心对核心", "%lld words, %d unit(s), core against core",
-                            (long long)pair->length, pair->units)) =
+    *doc_add_lanes(
+        doc, "lanes",
+        doc_text(doc, "%lld 个词，%d 个计算单元，核心对核心",
+                 pair->units == 1 ? "%lld words, %d unit, core against core" : "%lld words, %d units, core against core",
+                 (long long)pair->length, pair->units)) =
         (doc_lanes){.words = pair->length, .slowed = slowed_by(fmax(lanes[0].ms, lanes[1].ms)), .count = 2, .lanes = lanes};
-    doc_summary(doc,
-                "%lld 个词：循环用 %.3g 毫秒，%lld 步%s一步等一步；注意力用 %.3g 毫秒，%lld 步，所有的词一起到。谁快：%s。"
-                "循环的词在它的时间里均匀地画出。",
-                "%lld words: the recurrence took %.3g ms for %lld steps%s that wait for one another; attention took %.3g ms "
-                "for %lld, and all its words arrive together. Faster: %s. The recurrence's words are shown evenly spaced over "
-                "its time.",
-                (long long)pair->length, pair->recurrence.point.ms, (long long)pair->recurrence.point.chain, parts,
-                pair->attention.point.ms, (long long)pair->attention.point.chain, outcome(doc, pair));
+    doc_summary(
+        doc,
+        "%lld 个词：循环用 %.3g 毫秒，%lld 步%s一步等一步；注意力用 %.3g 毫秒，%lld 步%s，所有的词一起到。谁快：%s。"
+        "循环的词在它的时间里均匀地画出。",
+        "%lld words: the recurrence took %.3g ms for %lld steps%s that wait for one another; attention took %.3g ms "
+        "for %lld%s, and all its words arrive together. Faster: %s. The recurrence's words are shown evenly spaced over "
+        "its time.",
+        (long long)pair->length, pair->recurrence.point.ms, (long long)pair->recurrence.point.chain, parts,
+        pair->attention.point.ms, (long long)pair->attention.point.chain, at_once, outcome(doc, pair));
 }
 
 /* ---- plots and tables ---------------------------------------------------------------------------------------------- */
@@ -192,8 +196,9 @@ static doc compose(arena *arena, const race_results *results, race_language lang
     const race_pair *all = &results->units[results->unit_count - 1];
     doc doc = {.arena = arena, .language = language == RACE_ZH ? DOC_ZH : DOC_EN, .name = "race", .minutes = 3};
     doc.title = doc_text(&doc, "赛跑：逐词走，还是一次到", "The race: word by word, or all at once");
-    doc.device = arena_format(arena, "%s; %s; clattn %s", lesson_device_text(&doc, &results->device->info), results->os,
-                              clattn_version());
+    clattn__text where = {0};
+    race_where(results, language, &where);
+    doc.device = keep(&doc, &where);
     doc_ask(
         &doc,
         doc_text(&doc, "两边同样宽（%lld），读同样的 %lld 个词。谁先到？词越来越多，还会一样吗？",
