@@ -254,6 +254,10 @@ void lesson_lstm_memory(lesson *lesson) {
             "every step. Three gates tend it: forget says how much of the old stays, input how much of the new word goes "
             "on, output how much is shown to h.");
     doc_formula(doc, "c(t) = f(t) ⊙ c(t-1) + i(t) ⊙ tanh(…)        h(t) = o(t) ⊙ tanh(c(t))");
+    doc_say(doc, "⊙ 是逐个数相乘；… 是 W_in·x(t) + W_h·h(t-1)，每道门和新内容各有自己的 W；sigmoid 把任何数压到 0 与 1 之间。",
+            "⊙ multiplies number by number; … is W_in·x(t) + W_h·h(t-1), with W of its own for each gate and for what is new; "
+            "sigmoid "
+            "squeezes any number into 0 to 1.");
     doc_say(doc, "遗忘门 f(t) = sigmoid(… + b)。偏置 b = %g 时，光凭偏置就留下 %.4f。",
             "The forget gate is f(t) = sigmoid(… + b). With b = %g the bias alone keeps %.4f.", open_bias,
             lesson_sigmoid(lesson, mat_of(&lesson->arena, 1, 1, &open_bias)).at[0]);

@@ -167,9 +167,11 @@ void lesson_memory(lesson *lesson) {
     show_shares(lesson);
     doc_correct(
         doc, doc_text(doc, "1,024 个词时，权重矩阵一定是瓶颈。", "At 1,024 words the weights are sure to be the bottleneck."),
-        doc_text(doc, "一个头 1024 × 1024 × 4 B = 4 MiB，不算什么；乘上头数、批量和层数才吓人，而融合法一个字节也不为它花。",
-                 "For one head 1024 × 1024 × 4 B is 4 MiB, which is little. Times heads, batch and layers it is much, and "
-                 "fused spends none of it."));
+        doc_text(
+            doc, "一个头 1024 × 1024 × 4 B = 4 MiB，不算什么；乘上头数、批量和层数才吓人，而融合法句长 %s 也只要 %s 工作区。",
+            "For one head 1024 × 1024 × 4 B is 4 MiB, which is little. Times heads, batch and layers it is much; yet at length "
+            "%s fused wants %s of workspace.",
+            lesson_count(lesson, (int64_t)run.lengths[run.count - 1]), size_text(lesson, run.fused[run.count - 1])));
 }
 
 /* ---- parameters ---------------------------------------------------------------------------------------------------- */

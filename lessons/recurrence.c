@@ -14,10 +14,10 @@ static void explain_symbols(lesson *lesson) {
     const char *const head[] = {doc_text(doc, "符号", "symbol"), doc_text(doc, "它是什么", "what it is"),
                                 doc_text(doc, "这里", "here")};
     const char *const cells[] = {
-        "h (t-1)",
+        "h(t-1)",
         doc_text(doc, "读这个词之前的记忆", "the memory before this word"),
         "[0.8; 0]",
-        "x (t)",
+        "x(t)",
         doc_text(doc, "这个词的向量", "the vector of this word"),
         "[1; 0]",
         "W_in",
@@ -29,7 +29,7 @@ static void explain_symbols(lesson *lesson) {
         "tanh",
         doc_text(doc, "压到 -1 与 1 之间", "squeezes into -1 to 1"),
         "",
-        "h (t)",
+        "h(t)",
         doc_text(doc, "读过之后的记忆", "the memory after it"),
         "?",
     };

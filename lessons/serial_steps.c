@@ -122,7 +122,9 @@ static const char *winner_text(const doc *doc, const bench_contrast *sides, size
     }
 }
 
-/* What was counted, and how: the same on both sides. */
+/* What was counted, and how: the same on both sides. The usual counts can be named. */
+enum { PREPARED = 2, STAGES = 3 };
+
 static void explain_counts(lesson *lesson, const race *race) {
     doc *doc = &lesson->doc;
     const int64_t extra = extra_steps(race);
@@ -131,16 +133,19 @@ static void explain_counts(lesson *lesson, const race *race) {
                     "This device counts a whole operator as one step: its plan does not tell of the waiting inside.");
         return;
     }
+    const char *prepared = extra == PREPARED ? doc_text(doc, "（一次算好所有词的 W_in·x，再把 W_h 排成好读的样子）",
+                                                        " (W_in·x of all words at once, and W_h laid out to be read fast)")
+                                             : "",
+               *stages =
+                   race->stages[0] == STAGES ? doc_text(doc, "（打分、softmax、混合）", " (scores, softmax, mixing)") : "";
     doc_summary(
         doc,
-        "两边数法一样：在程序库的计划里，要一个接一个执行的阶段最长有多少个。循环网络：%1$lld 个准备阶段（一次算好所有词的 "
-        "W_in·x，再把 W_h 排成好读的样子），然后每个词一个。注意力：%2$lld "
-        "个（打分、softmax、混合），句长再长也一样；计时用的融合法把它们放进一次启动，一块一块地做。",
+        "两边数法一样：在程序库的计划里，要一个接一个执行的阶段最长有多少个。循环网络：%1$lld 个准备阶段%2$s，然后每个词一个。"
+        "注意力：%3$lld 个%4$s，句长再长也一样；计时用的融合法把它们放进一次启动，一块一块地做。",
         "Both sides are counted alike: the longest chain of stages of the library's plan, each of which waits for the last. "
-        "The recurrence: %1$lld to prepare (W_in·x of all words at once, and W_h laid out to be read fast), then one a word. "
-        "Attention: %2$lld (scores, softmax, mixing) at any length; fused, which was timed, goes through them tile by tile in "
-        "one launch.",
-        (long long)extra, (long long)race->stages[0]);
+        "The recurrence: %1$lld to prepare%2$s, then one a word. Attention: %3$lld%4$s at any length; fused, which was "
+        "timed, goes through them tile by tile in one launch.",
+        (long long)extra, prepared, (long long)race->stages[0], stages);
 }
 
 static void show_counts(lesson *lesson, const race *race) {
@@ -258,9 +263,10 @@ void lesson_serial_steps(lesson *lesson) {
     const lesson_words words = lesson_take_words(lesson, own_words, WORDS);
     race race = {.left_out = 0};
     run_race(lesson, lengths, count, width, &race);
-    doc_say(doc, "循环网络的第 t 步要用第 t-1 步的 h，所以没有两步能同时做。注意力的每个输出只要所有的词，词一开始就都在。",
-            "Step t of a recurrence needs the h of step t-1, so no two steps can be done at once. An output of attention "
-            "needs all words, and those are there from the start.");
+    doc_say(doc,
+            "循环网络的第 t 步要用第 t-1 步的 h，所以没有两步能同时做。注意力的每个结果 z(i) 只要所有的词，词一开始就都在。",
+            "Step t of a recurrence needs the h of step t-1, so no two steps can be done at once. A result z(i) of "
+            "attention needs all words, and those are there from the start.");
     lesson_introduce_words(lesson, words, "狗追着那个红球", "The dog chased the red ball");
     doc_formula(doc, "h(t) ← h(t-1), x(t)        z(i) ← x(1) … x(n)");
     doc_ask(doc, doc_text(doc, "步少的一定快吗？", "Is the one with fewer steps always the faster one?"),

@@ -58,9 +58,11 @@ static double slowed_by(double slower_ms) {
 }
 
 static const char *note_of(const doc *doc, const race_runner *runner) {
-    const char *noise = runner->point.noise > BENCH_NOISY_ABOVE
-                            ? doc_text(doc, "噪声 %.0f %%", "noise %.0f %%", 100 * runner->point.noise)
-                            : NULL;
+    char percent[RACE_PERCENT];
+    const char *noise =
+        runner->point.noise > BENCH_NOISY_ABOVE
+            ? doc_text(doc, "噪声 %s %%", "noise %s %%", race_percent(runner->point.noise, language_of(doc), percent))
+            : NULL;
     if (!isfinite(runner->busy)) return noise;
     const char *busy = doc_text(doc, "设备忙 %.0f %%", "busy %.0f %%", 100 * fmin(1, runner->busy));
     return noise != NULL ? doc_text(doc, "%s，%s", "%s, %s", busy, noise) : busy;
@@ -89,7 +91,7 @@ static void add_lanes(doc *doc, const race_results *results) {
     lanes[1] = lane_of(doc, pair, false);
     *doc_add_lanes(
         doc, "lanes",
-        doc_text(doc, "%lld 个词，%d 个计算单元，核心对核心",
+        doc_text(doc, "%lld 个词，%d 个计算单元，不带投影",
                  pair->units == 1 ? "%lld words, %d unit, core against core" : "%lld words, %d units, core against core",
                  (long long)pair->length, pair->units)) =
         (doc_lanes){.words = pair->length, .slowed = slowed_by(fmax(lanes[0].ms, lanes[1].ms)), .count = 2, .lanes = lanes};
@@ -144,7 +146,7 @@ static void add_units(doc *doc, const race_results *results, const clattn__text 
         x[i] = (double)i;
         names[i] = doc_text(doc, "%d", "%d", results->units[i].units);
     }
-    doc_step(doc, "同样的 %lld 个词，用更多计算单元（核心对核心）", "The same %lld words on more units (core against core)",
+    doc_step(doc, "同样的 %lld 个词，用更多计算单元（不带投影）", "The same %lld words on more units (core against core)",
              (long long)results->units[0].length);
     doc_plot *plot = doc_add_plot(doc, "units", doc_text(doc, "每种单元数用的时间", "Time on so many units"));
     plot->mark = DOC_BARS;
@@ -167,9 +169,9 @@ typedef struct contrast_words {
 } contrast_words;
 
 static const contrast_words contrasts[RACE_CONTRASTS] = {
-    [RACE_CORE] = {"core", "core-table", "更长的句子，核心对核心：不带投影的注意力，与只有循环本身",
+    [RACE_CORE] = {"core", "core-table", "更长的句子，不带投影：注意力本身，对循环本身",
                    "Longer sentences, core against core: attention without projections, the recurrent loop alone"},
-    [RACE_LAYER] = {"layer", "layer-table", "更长的句子，整层对整层：两边都带投影",
+    [RACE_LAYER] = {"layer", "layer-table", "更长的句子，带投影：两边都是整层",
                     "Longer sentences, layer against layer: projections on both sides"},
 };
 
@@ -204,7 +206,7 @@ static doc compose(arena *arena, const race_results *results, race_language lang
         doc_text(&doc, "两边同样宽（%lld），读同样的 %lld 个词。谁先到？词越来越多，还会一样吗？",
                  "Both sides are %lld wide and read the same %lld words. Which arrives first? And with more and more words?",
                  (long long)results->width, (long long)all->length),
-        doc_text(&doc, "在这台机器上，%lld 个词：%s。词更多时，核心对核心，输赢%s。",
+        doc_text(&doc, "在这台机器上，%lld 个词：%s。词更多时，不带投影，输赢%s。",
                  "On this machine, at %lld words: %s. With more words, core against core the picture %s.",
                  (long long)all->length, outcome(&doc, all), turn(&doc, results, RACE_CORE)));
     add_lanes(&doc, results);
@@ -213,7 +215,7 @@ static doc compose(arena *arena, const race_results *results, race_language lang
     doc_step(&doc, "记住三句话", "Three sentences to remember");
     for (int i = 0; i < RACE_SENTENCES; i++) doc_say(&doc, "%d. %s", "%d. %s", i + 1, sentences[i].data);
     doc_correct(&doc, doc_text(&doc, "注意力更快，是因为它算得更少。", "Attention is faster because it computes less."),
-                doc_text(&doc, "核心对核心，%s。", "Core against core, %s.",
+                doc_text(&doc, "不带投影，%s。", "Core against core, %s.",
                          why(&doc, &results->lengths[RACE_CORE][results->length_count - 1])));
     return doc;
 }

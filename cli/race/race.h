@@ -72,6 +72,9 @@ void race_replay(const race_pair *, race_language, double seconds, bool is_movin
 race_language race_find_language(cli_integer asked);
 /* What computes, on which system, with which version. */
 void race_where(const race_results *, race_language, clattn__text *);
+/* A noise in percent: "12", or where it says nothing any more, "over 100". */
+enum { RACE_PERCENT = 24 };
+const char *race_percent(double noise, race_language, char text[static RACE_PERCENT]);
 /* Who is faster, by how much, and whether it is noisy. */
 void race_outcome(const race_pair *, race_language, clattn__text *);
 /* Why: how much more there is to do, and how fast it is done. */

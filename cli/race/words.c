@@ -47,13 +47,22 @@ static double noise_of(const race_pair *pair) {
     return fmax(pair->attention.point.noise, pair->recurrence.point.noise);
 }
 
+const char *race_percent(double noise, race_language language, char text[static RACE_PERCENT]) {
+    if (noise > 1)
+        snprintf(text, RACE_PERCENT, "%s", language == RACE_ZH ? "超过 100" : "over 100");
+    else
+        snprintf(text, RACE_PERCENT, "%.0f", 100 * noise);
+    return text;
+}
+
 void race_outcome(const race_pair *pair, race_language language, clattn__text *text) {
-    static const char *const noisy[] = {"（噪声 %.0f %%）", " (noise %.0f %%)"};
+    static const char *const noisy[] = {"（噪声 %s %%）", " (noise %s %%)"};
     const double ratio = pair->recurrence.point.ms / pair->attention.point.ms;
     clattn__text_add(text, "%s", winner_text(pair, language));
     if (bench_faster(&pair->attention.point, &pair->recurrence.point) != BENCH_WINNER_UNCLEAR)
         clattn__text_add(text, " %.1fx", ratio > 1 ? ratio : 1 / ratio);
-    if (noise_of(pair) > BENCH_NOISY_ABOVE) clattn__text_add(text, noisy[language], 100 * noise_of(pair));
+    if (noise_of(pair) > BENCH_NOISY_ABOVE)
+        clattn__text_add(text, noisy[language], race_percent(noise_of(pair), language, (char[RACE_PERCENT]){0}));
 }
 
 static void print_pair(const char *label, const race_pair *pair, race_language language) {
@@ -66,7 +75,7 @@ static void print_pair(const char *label, const race_pair *pair, race_language l
 
 void race_print_units(const race_results *results, race_language language) {
     static const char *const heads[] = {
-        "\n同样的 %" PRId64 " 个词，用更多计算单元（核心对核心，毫秒）\n   单元      注意力        循环   谁快\n",
+        "\n同样的 %" PRId64 " 个词，用更多计算单元（不带投影，毫秒）\n   单元      注意力        循环   谁快\n",
         "\nThe same %" PRId64 " words on more units (core against core, ms)\n  units   attention  recurrence   faster\n"};
     if (results->unit_count == 0) return;
     printf(heads[language], results->units[0].length);
@@ -85,11 +94,12 @@ void race_why(const race_pair *pair, race_language language, clattn__text *text)
         "%" PRId64 " 个词：注意力的算术是循环的 %.3g 倍，速率是它的 %.3g 倍，所以时间是它的 %.3g 倍",
         "at %" PRId64 " words attention does %.3gx the recurrence's arithmetic at %.3gx its rate: "
         "%.3gx the time"};
-    static const char *const noisy[] = {"（噪声 %.0f %%，靠不住）", " (noise %.0f %%: not to be relied on)"};
+    static const char *const noisy[] = {"（噪声 %s %%，靠不住）", " (noise %s %%: not to be relied on)"};
     const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
     const double work = a->flops / r->flops, time = a->ms / r->ms;
     clattn__text_add(text, formats[language], pair->length, work, work / time, time);
-    if (noise_of(pair) > TOO_NOISY) clattn__text_add(text, noisy[language], 100 * noise_of(pair));
+    if (noise_of(pair) > TOO_NOISY)
+        clattn__text_add(text, noisy[language], race_percent(noise_of(pair), language, (char[RACE_PERCENT]){0}));
 }
 
 static void print_why(const race_pair *pair, race_language language) {
@@ -101,9 +111,9 @@ static void print_why(const race_pair *pair, race_language language) {
 }
 
 void race_print_lengths(const race_results *results, race_language language) {
-    static const char *const titles[][2] = {{"核心对核心：不带投影的注意力，与只有循环本身",
-                                             "core against core: attention without projections, the recurrent loop alone"},
-                                            {"整层对整层：两边都带投影", "layer against layer: projections on both sides"}};
+    static const char *const titles[][2] = {
+        {"不带投影：注意力本身，对循环本身", "core against core: attention without projections, the recurrent loop alone"},
+        {"带投影：两边都是整层", "layer against layer: projections on both sides"}};
     static const char *const titles_of_tables[] = {"更长的句子，%s（毫秒）", "Longer sentences, %s (ms)"};
     static const char *const heads[] = {"   词数      注意力        循环   谁快\n",
                                         "  words   attention  recurrence   faster\n"};
@@ -145,8 +155,7 @@ static void add_chain(const race_results *results, race_language language, clatt
         "循环要走 %lld 步%s，一步等一步：%lld 个词用了 %.3g 毫秒，每步 %s 微秒；注意力只有 %lld 步%s，用了 %.3g 毫秒。",
         "The recurrence takes %lld steps%s, each of which waits for the last: %lld words took %.3g ms, %s us a step; attention "
         "takes %lld%s, and took %.3g ms."};
-    static const char *const noisy[] = {"（噪声 %.0f %%：机器上还有别的工作。）",
-                                        " (Noise %.0f %%: the machine had other work.)"};
+    static const char *const noisy[] = {"（噪声 %s %%：机器上还有别的工作。）", " (Noise %s %%: the machine had other work.)"};
     const race_pair *pair = &results->units[results->unit_count - 1];
     const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
     char step_us[24], parts[RACE_PARTS], at_once[RACE_PARTS];
@@ -156,7 +165,8 @@ static void add_chain(const race_results *results, race_language language, clatt
     race_launch_parts(pair, language, at_once);
     clattn__text_add(text, formats[language], (long long)r->chain, parts, (long long)pair->length, r->ms, step_us,
                      (long long)a->chain, at_once, a->ms);
-    if (noise_of(pair) > TOO_NOISY) clattn__text_add(text, noisy[language], 100 * noise_of(pair));
+    if (noise_of(pair) > TOO_NOISY)
+        clattn__text_add(text, noisy[language], race_percent(noise_of(pair), language, (char[RACE_PERCENT]){0}));
 }
 
 /* How much faster on all units than on one. */
@@ -242,10 +252,10 @@ static void add_last_times(const race_results *results, race_contrast which, rac
 
 static void add_lengths(const race_results *results, race_language language, clattn__text *text) {
     static const char *const begin[] = {
-        "注意力的工作随词数的平方增长，循环的工作随词数增长：核心对核心，输赢",
+        "注意力的工作随词数的平方增长，循环的工作随词数增长：不带投影时，输赢",
         "Attention's work grows with the square of the length, the recurrence's with the length: core against core "
         "the picture "};
-    static const char *const middle[] = {"；整层对整层，投影的工作两边都要做，输赢",
+    static const char *const middle[] = {"；带投影时，两边都多一份投影的工作，输赢",
                                          "; layer against layer, where both sides project as well, it "};
     static const char *const end[] = {"。", "."};
     clattn__text_add(text, "%s", begin[language]);

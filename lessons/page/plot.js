@@ -100,16 +100,23 @@ class PlotFigure {
     draw(width) {
         const { plot } = this, size = textSize(width);
         const height = Math.min(420, Math.max(240, width * .5));
-        this.geometry = { size, height, top: size + 16, right: 18, bottom: size * 2 + 26, left: size * 4 };
+        const names = this.categoryLines(width, size), lines = d3.max(names, name => name.length) ?? 1;
+        this.geometry = { size, height: height + (lines - 1) * size, top: size + 16, right: 18, bottom: size * (1 + lines) + 26, left: size * 4, names };
         this.width = width;
-        this.svg.attr("viewBox", `0 0 ${width} ${height}`).attr("width", width).attr("height", height).style("font-size", `${size}px`);
+        this.svg.attr("viewBox", `0 0 ${width} ${this.geometry.height}`).attr("width", width).attr("height", this.geometry.height).style("font-size", `${size}px`);
         this.svg.selectAll("*").remove();
         this.scales(width);
         this.drawAxes();
         if (plot.mark === "bars") this.drawBars();
         else this.drawLines();
         this.cursor = this.svg.append("line").attr("class", "cursor").attr("y1", this.geometry.top)
-            .attr("y2", height - this.geometry.bottom).attr("visibility", "hidden");
+            .attr("y2", this.geometry.height - this.geometry.bottom).attr("visibility", "hidden");
+    }
+
+    // The names of bars, each on as many lines as it has to take.
+    categoryLines(width, size) {
+        const { categories, series } = this.plot, room = (width - size * 4 - 18) / Math.max(1, this.xs.length) / size;
+        return (series.length && categories ? categories : []).map(name => textWidth(name) <= room ? [name] : name.split(" "));
     }
 
     xTicks() {
@@ -136,7 +143,11 @@ class PlotFigure {
         const ticks = this.xTicks(), step = (width - g.left - g.right) / Math.max(ticks.length, 1);
         svg.append("g").attr("class", "labels").selectAll("text").data(ticks).join("text")
             .attr("x", x => this.place(x)).attr("y", low + g.size + 6).attr("text-anchor", "middle")
-            .text(x => plot.categories ? cut(plot.categories[x] ?? "", step / g.size) : this.tickText(x));
+            .each((x, n, all) => {
+                const at = d3.select(all[n]);
+                if (!plot.categories) return at.text(this.tickText(x));
+                return (g.names[x] ?? []).forEach((line, m) => at.append("tspan").attr("x", this.place(x)).attr("dy", m ? "1.05em" : null).text(cut(line, step / g.size)));
+            });
         svg.append("text").attr("class", "axis-name").attr("x", (g.left + width - g.right) / 2).attr("y", g.height - 8)
             .attr("text-anchor", "middle").call(typesetSvg, plot.x.label ?? "");
         svg.append("text").attr("class", "axis-name").attr("x", 4).attr("y", g.size).call(typesetSvg, plot.y.label ?? "");
