@@ -62,12 +62,6 @@ static bool is_right(const float *out) {
 
 /* ---- right rows ------------------------------------------------------------------------------------------------------ */
 
-static bool may_serve(const clattn_context *context, const clattn__row *row) {
-    if (row->family == CLATTN__FAMILY_CLBLAST) return context->device.has_clblast;
-    if (row->family == CLATTN__FAMILY_GPU) return context->device.has_gpu_family;
-    return context->device.has_cpu_family && context->device.vector_width == clattn__row_macro(row, "VECTOR_WIDTH", 0);
-}
-
 /* One variant after another, like an odometer; false past the last. */
 static bool next_variant(clattn__role role, clattn__variant *variant) {
     int n = 0;
@@ -105,6 +99,8 @@ static bool can_be(const clattn_context *context, const clattn__row *row, const 
     const int dtype = macro_of(variant, "DTYPE");
     if (dtype == DTYPE_F64 && !context->device.has_f64) return false;
     if (clattn__row_macro(row, "MMA", 0) && dtype != DTYPE_F16 && dtype != DTYPE_BF16) return false;
+    const int only = clattn__row_macro(row, "ONLY_DTYPE", dtype);
+    if (dtype != only) return false;
     if (clattn__row_macro(row, "UNMODIFIED", 0) && macro_of(variant, "MODIFIED")) return false;
     return macro_of(variant, "HEAD_DIM_MAX") <= limit && macro_of(variant, "VALUE_DIM_MAX") <= limit;
 }
@@ -125,7 +121,7 @@ START_TEST(every_row_passes) {
     const clattn__row *row = &clattn__rows[_i];
     for (size_t d = 0; d < test_device_count(); d++) {
         clattn_context *context = test_context(d);
-        if (!context || !context->self_checks || !may_serve(context, row)) continue;
+        if (!context || !context->self_checks || !row_may_serve(context, row)) continue;
         const bool native = context->device.info.kind == CLATTN_DEVICE_NATIVE;
         clattn__variant variant = first_variant(row->role);
         do {

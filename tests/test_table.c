@@ -49,6 +49,9 @@ START_TEST(row_is_well_formed) {
     ck_assert_int_eq(clattn__row_macro(row, "NO_SUCH_MACRO", -7), -7);
     const int width = clattn__row_macro(row, "VECTOR_WIDTH", 0), work_group = clattn__row_macro(row, "WORK_GROUP", 0);
     switch (row->family) {
+    case CLATTN__FAMILY_NATIVE:
+        ck_assert_msg(clattn__row_macro(row, "TILES", 0), "%s: a row of the family CPU", row->name);
+        /* fall through */
     case CLATTN__FAMILY_CPU:
         ck_assert_msg(is_width(width), "%s: no instruction-set level has vectors of %d floats", row->name, width);
         ck_assert_msg(!work_group, "%s: a CPU row with a work-group", row->name);
@@ -155,6 +158,8 @@ static clattn__params params_of_dim(clattn__role role, int dim) {
 static clattn__params params_of_row(const clattn__row *row, int dim) {
     clattn__params params = params_of_dim(row->role, dim);
     if (clattn__row_macro(row, "MMA", 0)) params.attention.dtype = DTYPE_F16;
+    const int only = clattn__row_macro(row, "ONLY_DTYPE", 0);
+    if (only) params.attention.dtype = only;
     return params;
 }
 
@@ -167,6 +172,7 @@ static clattn__device device_of(const clattn__row *row) {
         .has_gpu_family = row->family == CLATTN__FAMILY_GPU,
         .has_clblast = row->family == CLATTN__FAMILY_CLBLAST,
         .has_mma = clattn__row_macro(row, "MMA", 0),
+        .features = 1u << clattn__row_macro(row, "TILES", 0),
         .vector_width = clattn__row_macro(row, "VECTOR_WIDTH", 1),
         .max_work_group = (size_t)clattn__row_macro(row, "WORK_GROUP", 1),
         .local_bytes = (size_t)clattn__row_macro(row, "LOCAL_BYTES", 0),
@@ -324,12 +330,6 @@ static void check_local_memory(const clattn__row *row, int dim, cl_kernel kernel
 }
 #endif
 
-static bool may_serve(const clattn_context *context, const clattn__row *row) {
-    if (row->family == CLATTN__FAMILY_CLBLAST) return context->device.has_clblast;
-    if (row->family == CLATTN__FAMILY_GPU) return context->device.has_gpu_family;
-    return context->device.has_cpu_family && context->device.vector_width == clattn__row_macro(row, "VECTOR_WIDTH", 0);
-}
-
 /* Every row on every device that may serve it, with heads of each size that a kernel is built for. */
 START_TEST(row_builds) {
     const clattn__variant_info *dims = head_dims();
@@ -337,7 +337,7 @@ START_TEST(row_builds) {
     size_t served = 0;
     for (size_t d = 0; d < test_device_count(); d++) {
         clattn_context *context = test_context(d);
-        if (!context || context->backend->runs_operators || !may_serve(context, row)) continue;
+        if (!context || context->backend->runs_operators || !row_may_serve(context, row)) continue;
         served++;
         const bool has_dims = row->role == CLATTN__ROLE_ATTENTION || row->role == CLATTN__ROLE_ATTENTION_SPLIT;
         const size_t builds = has_dims ? (size_t)dims->count : 1;
@@ -360,7 +360,7 @@ END_TEST
 START_TEST(source_is_embedded) {
 #ifdef CLATTN_TESTS_OPENCL
     const clattn__row *row = &clattn__rows[_i];
-    if (row->family == CLATTN__FAMILY_CLBLAST) return;
+    if (row->family == CLATTN__FAMILY_CLBLAST || row->family == CLATTN__FAMILY_NATIVE) return;
     const char *text = clattn__kernel_source(row->source);
     ck_assert_msg(text && text[0], "%s: %s is not embedded", row->name, row->source);
     ck_assert_ptr_nonnull(strstr(text, clattn__roles[row->role].entry));
