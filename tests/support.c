@@ -78,6 +78,15 @@ float *absolute(const float *from, int64_t count) {
     return to;
 }
 
+float *round_to(clattn_dtype dtype, float *values, int64_t count) {
+    double element;
+    for (int64_t n = 0; n < count && values && dtype != CLATTN_F32; n++) {
+        clattn__store(dtype, &element, 0, values[n]);
+        values[n] = (float)clattn__load(dtype, &element, 0);
+    }
+    return values;
+}
+
 double *widened(const float *from, int64_t count) {
     if (!from) return NULL;
     double *to = test_alloc((size_t)count, sizeof *to);
@@ -512,7 +521,8 @@ bool force_row(clattn_context *context, const clattn__row *row, const clattn__pa
 /* Whether a device need not have a row: not all of them compute in f64, and what is split can be left whole. */
 static bool may_lack(const clattn_context *context, clattn__role role, const clattn__params *params) {
     if (role == CLATTN__ROLE_ATTENTION_SPLIT) return true;
-    const bool attends = role != CLATTN__ROLE_PROJECT && role < CLATTN__ROLE_MERGE;
+    if (role == CLATTN__ROLE_PROJECT) return params->project.dtype != DTYPE_F32; /* converted, then */
+    const bool attends = role < CLATTN__ROLE_MERGE;
     return attends && params->attention.dtype == DTYPE_F64 && !context->device.has_f64;
 }
 

@@ -44,6 +44,8 @@ float *rng_floats(rng *r, int64_t count, float amplitude);
 float *absolute(const float *from, int64_t count);
 /* The same numbers, newly allocated; NULL for NULL. */
 double *widened(const float *from, int64_t count);
+/* In place, to what a type holds; `values` may be NULL. Returns them. */
+float *round_to(clattn_dtype dtype, float *values, int64_t count);
 float *narrowed(const double *from, int64_t count);
 
 /* Packed floats as the oracle sees them; NULL: not present. */

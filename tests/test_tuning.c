@@ -118,9 +118,12 @@ START_TEST(keys_say_classes_and_never_the_batch) {
     ck_assert(!clattn__tuning_key(CLATTN__ROLE_ATTENTION, &params, other)); /* its lengths are those of the batch */
     ck_assert(!clattn__tuning_key(CLATTN__ROLE_COPY, &params, other));
 
-    clattn__params product = {.project = {.batch = 3, .len = 16, .depth = 1024, .columns = 1025}};
+    clattn__params product = {.project = {.batch = 3, .len = 16, .depth = 1024, .columns = 1025, .dtype = DTYPE_F32}};
     key_of(CLATTN__ROLE_PROJECT, &product, key);
     ck_assert_str_eq(key, "project len 0-16 depth 257-1024 columns 1025+");
+    product.project.dtype = DTYPE_BF16;
+    key_of(CLATTN__ROLE_PROJECT, &product, key);
+    ck_assert_str_eq(key, "project bf16 len 0-16 depth 257-1024 columns 1025+");
 }
 END_TEST
 
@@ -672,7 +675,10 @@ static size_t add_program(program *programs, size_t count, const clattn__row *ro
 /* What a choice of rows may depend on. */
 static clattn__params params_of(const tune_shape *s) {
     clattn__params params = {0};
-    if (s->role == CLATTN__ROLE_PROJECT) return params;
+    if (s->role == CLATTN__ROLE_PROJECT) {
+        params.project.dtype = DTYPE_F32;
+        return params;
+    }
     params.attention.dtype = (int32_t)bench_shape_dtype(&s->shape);
     params.attention.head_dim = params.attention.value_dim = (int32_t)s->shape.head_dim;
     params.attention.heads_q = params.attention.heads_kv = s->shape.heads_q;

@@ -119,5 +119,7 @@ typedef struct clattn__project_operands {
 } clattn__project_operands;
 
 clattn_status clattn__project_emit(clattn_plan *, const clattn__project_operands *);
+/* What a product of operands of a type is computed of: that type, if the kernels that would serve f32 take it too, else f32. */
+clattn_dtype clattn__project_type(clattn_plan *, clattn_dtype stored);
 
 #endif

@@ -448,7 +448,8 @@ typedef struct clattn_merge_desc {
  *   w_k, w_v (1, 1, d_kv or d_in, heads_kv * dim)   b_* (1, 1, 1, columns of the weight) optional
  *   q (batch, heads_q, len_q, head_dim), k, v likewise; any of q, k, v may be absent together with its weight.
  * x is needed even where only k or v is asked for, x_kv only together with k or v. Column h * head_dim + d of a product is
- * element d of head h. All are of one type, f32, f16 or bf16; 16-bit types are converted to f32 when the plan runs, weights too. */
+ * element d of head h. All are of one type, f32, f16 or bf16. Sums are f32; where no kernel of the device takes a 16-bit type, all
+ * that is of it, weights too, is converted to f32 when the plan runs. */
 typedef struct clattn_project_qkv_desc {
     size_t struct_size;
     clattn_tensor x, x_kv;
@@ -463,7 +464,8 @@ typedef struct clattn_project_qkv_desc {
  *   out (batch, 1, len_q, d_out), or (batch, 1, len_q, heads_q * value_dim) without w_o
  *   weights (batch, heads_q, len_q, len_kv) optional
  * head_dim = columns of w_q / heads_q; value_dim = columns of w_v / heads_kv. All are of one type, f32, f16 or bf16, as in project_qkv;
- * weights may be F32 in any case. What is between input and output is f32. */
+ * weights may be F32 in any case. What is between input and output, q, k, v and heads, is of the same type where the device's
+ * kernels of products take it (GPUs), else f32. */
 typedef struct clattn_mha_desc {
     size_t struct_size;
     clattn_tensor x, x_kv;
