@@ -21,7 +21,9 @@ typedef enum bench_limit_kind {
     BENCH_LIMIT_MULTIPLY_ADD,
     BENCH_LIMIT_FRAGMENTS,  /* OpenCL: f16 products on tensor cores, by the instruction of kernels/gpu/mma.h */
     BENCH_LIMIT_READ_LOCAL, /* OpenCL: from a work-group's local memory */
-    BENCH_LIMIT_READ_CACHE,
+    BENCH_LIMIT_READ_L1,    /* host memory, as is the next but one */
+    BENCH_LIMIT_READ_CACHE, /* what is near: on host memory a core's second-level cache */
+    BENCH_LIMIT_READ_L3,
     BENCH_LIMIT_READ_MEMORY,
     BENCH_LIMIT_NONE, /* as a candidate's peak: not known */
 } bench_limit_kind;
@@ -57,6 +59,10 @@ bool bench_candidate_openblas(bench_candidate *, bench_device *, bench_problem *
 void bench_openblas_recognize(void);
 /* Attention by CLBlast's GEMM and clattn's mask and softmax kernels, on the same OpenCL device. */
 bool bench_candidate_clblast(bench_candidate *, bench_device *, bench_problem *, bench_error *);
+
+/* K and V of attention read where they lie, and summed, by as many threads as the device has: the least that a plan on host
+ * memory can take. */
+bool bench_candidate_read(bench_candidate *, bench_device *, bench_problem *, bench_error *);
 
 /* The problem's inputs to the OpenCL device, or its output back. */
 bool bench_candidate_copy(bench_candidate *, bench_device *, bench_problem *, bool to_device, bench_error *);

@@ -76,6 +76,13 @@ bench_candidate *bench_group_add_limit(bench_group *group, bench_device *device,
     return add_unverified(group, made, &candidate, &error);
 }
 
+void bench_group_add_read(bench_group *group, bench_device *device, bench_problem *problem) {
+    bench_error error;
+    bench_candidate candidate;
+    const bool made = bench_candidate_read(&candidate, device, problem, &error);
+    add_unverified(group, made, &candidate, &error);
+}
+
 void bench_group_add_copies(bench_group *group, bench_device *device, bench_problem *problem) {
     bench_error error;
     bench_candidate candidate;

@@ -31,7 +31,7 @@ static void work(void *arg, int thread, int threads) {
         state->isa->multiply_add(state->repeat, &sink);
     } else {
         const float *from = state->buffer + thread * state->floats_each;
-        for (int64_t n = 0; n < state->repeat; n++) state->isa->read(from, state->floats_each, &sink);
+        state->isa->read(from, state->floats_each, state->repeat, &sink);
     }
     volatile float kept = sink;
     (void)kept;
@@ -54,10 +54,27 @@ static void release(bench_candidate *candidate) {
 
 static const bench_candidate_class host_limit = {.run = run, .release = release};
 
+/* Bytes for each thread: three quarters of a core's first cache, half of its second; of the last one many times the second, so
+ * that little is left there from walk to walk; of memory many times the last. */
+static size_t bytes_to_read(bench_limit_kind kind, size_t threads) {
+    const size_t last = bench_last_cache_bytes() / threads, far = 8 * bench_core_cache_bytes();
+    switch (kind) {
+    case BENCH_LIMIT_READ_L1:
+        return bench_first_cache_bytes() / 4 * 3;
+    case BENCH_LIMIT_READ_CACHE:
+        return bench_core_cache_bytes() / 2;
+    case BENCH_LIMIT_READ_L3:
+        return far < last / 2 ? far : last / 2;
+    default:
+        return 4 * last;
+    }
+}
+
 static bool allocate(limit *state, bench_error *error) {
     if (state->kind == BENCH_LIMIT_MULTIPLY_ADD) return true;
-    size_t bytes = bench_core_cache_bytes() / 2;
-    if (state->kind == BENCH_LIMIT_READ_MEMORY) bytes = 4 * bench_last_cache_bytes() / (size_t)state->threads;
+    const size_t bytes = bytes_to_read(state->kind, (size_t)state->threads);
+    if (state->kind == BENCH_LIMIT_READ_L3 && bytes <= bench_core_cache_bytes())
+        return bench_fail(error, "no cache is much larger than a core's own");
     state->floats_each = (int64_t)(bytes / sizeof(float) / 256 * 256);
     size_t total = (size_t)state->floats_each * sizeof(float) * (size_t)state->threads;
     state->buffer = aligned_alloc(1024, total);
@@ -85,7 +102,8 @@ bool bench_candidate_limit(bench_candidate *candidate, bench_device *device, ben
                            bench_error *error) {
     static const char *const names[] = {
         [BENCH_LIMIT_MULTIPLY_ADD] = "multiply-add", [BENCH_LIMIT_FRAGMENTS] = "multiply-add f16 fragments",
-        [BENCH_LIMIT_READ_LOCAL] = "read local",     [BENCH_LIMIT_READ_CACHE] = "read cache",
+        [BENCH_LIMIT_READ_LOCAL] = "read local",     [BENCH_LIMIT_READ_L1] = "read L1",
+        [BENCH_LIMIT_READ_CACHE] = "read cache",     [BENCH_LIMIT_READ_L3] = "read L3",
         [BENCH_LIMIT_READ_MEMORY] = "read memory",
     };
     *candidate = (bench_candidate){.device = device, .contrast = "limits", .workspace_bytes = -1, .peak = kind};
@@ -97,7 +115,8 @@ bool bench_candidate_limit(bench_candidate *candidate, bench_device *device, ben
     *state = (limit){.isa = isa, .kind = kind, .threads = device->units, .repeat = 1};
     candidate->state = state;
     candidate->class = &host_limit;
-    snprintf(candidate->path, sizeof candidate->path, "%s %s", names[kind], isa->name);
+    snprintf(candidate->path, sizeof candidate->path, "%s %s", kind == BENCH_LIMIT_READ_CACHE ? "read L2" : names[kind],
+             isa->name);
     if (!allocate(state, error)) {
         bench_candidate_release(candidate);
         return false;
