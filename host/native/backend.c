@@ -46,14 +46,14 @@ static bool feature_is_compiled(int number, const char *isa) {
     return false;
 }
 
-/* The features of this processor at a level, as clattn__device has them; their names are added to `text`. */
+/* The features of this processor at a level, as clattn__device has them; their names are added to `text`, which lists levels. */
 static unsigned list_features(const char *isa, char *text, size_t size) {
     unsigned features = 0;
     size_t length = strlen(text);
 #define FEATURE(name, number, flags, processors, test, missing)                                                          \
     if ((test) && feature_is_compiled(number, isa)) {                                                                    \
+        if (length < size) length += (size_t)snprintf(text + length, size - length, "%s%s", features ? " " : "; bf16 by ", #name); \
         features |= 1u << number;                                                                                        \
-        if (length < size) length += (size_t)snprintf(text + length, size - length, " %s", #name);                       \
     }
 #include "features.def"
 #undef FEATURE
