@@ -111,9 +111,10 @@ INLINE void transpose_16(__m512i x[16]) {
     UNROLL for (int n = 0; n < 16; n++) x[n] = y[n];
 }
 
-/* 32 keys, of which those in `keys` exist, by 16 elements, of which `dims` do: transposed to `to`. Whether all are finite. */
+/* 32 keys, of which those in `keys` exist, by 16 elements, of which `dims` do, 16 at most: transposed to `to`. Whether all are
+ * finite. */
 INLINE int values_transpose(ushort *to, const stored *v, i64 row, i64 j, key_range keys, int dims) {
-    const __mmask16 here = (__mmask16)(dims < 16 ? (1 << dims) - 1 : 0xffff);
+    const __mmask16 here = (__mmask16)((1u << dims) - 1);
     const __m512i exponent = _mm512_set1_epi16(0x7f80);
     __mmask32 strange = 0;
     __m512i x[16];
@@ -134,8 +135,10 @@ INLINE int values_transpose(ushort *to, const stored *v, i64 row, i64 j, key_ran
 INLINE int values_load_lines(const memory *mem, const stored *v, const attention_params *p, key_range keys) {
     int finite = 1;
     for (i64 j = keys.first / TILES_DEPTH * TILES_DEPTH; j < keys.end; j += TILES_DEPTH) {
-        for (int d = 0; d < p->value_dim; d += 16)
-            finite &= values_transpose(mem->values + d * VALUE_LINE + j, v + d, p->v.l, j, keys, p->value_dim - d);
+        for (int d = 0; d < p->value_dim; d += 16) {
+            const int dims = p->value_dim - d < 16 ? p->value_dim - d : 16;
+            finite &= values_transpose(mem->values + d * VALUE_LINE + j, v + d, p->v.l, j, keys, dims);
+        }
     }
     return finite;
 }
