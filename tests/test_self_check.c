@@ -133,6 +133,39 @@ START_TEST(every_row_passes) {
 }
 END_TEST
 
+/* Where the library has code for tiles and the system does not give them, the plan says so and the next row serves. */
+START_TEST(without_permission_the_next_row_serves) {
+    enum { AMX = 3 }; /* its number in features.def */
+    char text[2048];
+    float out[6];
+    const unsigned short ones[6] = {0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80};
+    unsigned short result[6];
+    clattn_context *context = open_device("native");
+    if (clattn__has_amx_bf16() || context->device.vector_width != 16) { /* where there is AMX, every_row_passes runs it */
+        clattn_context_destroy(context);
+        return;
+    }
+    context->device.features |= 1u << AMX;
+    clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
+    desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_BF16, 1, 1, 3, 2);
+    const clattn_arg args[] = {{CLATTN_TENSOR_Q, (void *)ones, 0},
+                               {CLATTN_TENSOR_K, (void *)ones, 0},
+                               {CLATTN_TENSOR_V, (void *)ones, 0},
+                               {CLATTN_TENSOR_OUT, result, 0}};
+    clattn_plan *plan;
+    assert_ok(context, clattn_plan_create_attention(context, &desc, NULL, &plan));
+    clattn_plan_explain(plan, text, sizeof text);
+    ck_assert_ptr_nonnull(strstr(text, "attention_tiles_amx"));
+    ck_assert_ptr_nonnull(strstr(text, "attention_w16"));
+    assert_ok(context, clattn_plan_run(plan, args, COUNT(args)));
+    for (int n = 0; n < 6; n++) ck_assert_uint_eq(result[n], 0x3f80);
+    clattn_plan_destroy(plan);
+    attend(context, NULL, text, sizeof text, out); /* and what needs no tiles is as before */
+    ck_assert(is_right(out));
+    clattn_context_destroy(context);
+}
+END_TEST
+
 /* The first test of all: what is found counts in the whole process, but for each instruction set on its own. */
 START_TEST(a_row_is_checked_once) {
     char text[2048];
@@ -375,6 +408,7 @@ int main(void) {
         return EXIT_FAILURE;
     }
     tcase_add_test(tests, a_row_is_checked_once);
+    tcase_add_test(tests, without_permission_the_next_row_serves);
     tcase_add_test(tests, a_wrong_native_kernel_is_dropped);
     tcase_add_test(tests, turned_off_nothing_is_checked);
     tcase_add_test(tests, verdicts_are_kept);

@@ -249,6 +249,25 @@ START_TEST(every_role_is_served_everywhere) {
 }
 END_TEST
 
+/* What a row of the family NATIVE lacks is said in its own words; with it, the row may serve. */
+START_TEST(a_missing_feature_is_named) {
+    for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++) {
+        if (row->family != CLATTN__FAMILY_NATIVE) continue;
+        clattn__device device = device_of(row);
+        const clattn__params params = params_of_row(row, 64);
+        clattn__variant variant;
+        ck_assert(clattn__role_variant(row->role, &params, &variant));
+        ck_assert_ptr_null(clattn__row_obstacle(row, &device, &variant, &params));
+        device.features = 0;
+        const char *obstacle = clattn__row_obstacle(row, &device, &variant, &params);
+        ck_assert_msg(obstacle && (strstr(obstacle, "needs ") || strstr(obstacle, "for tests")), "%s: %s", row->name, obstacle);
+        device.features = ~0u;
+        device.info.kind = CLATTN_DEVICE_OPENCL_CPU;
+        ck_assert_ptr_nonnull(clattn__row_obstacle(row, &device, &variant, &params));
+    }
+}
+END_TEST
+
 /* Without a row there is a sentence for each one, why it was not taken. */
 START_TEST(refusals_are_explained) {
     clattn_context *context = fake_context((clattn__device){.vector_width = 3});
@@ -384,6 +403,7 @@ int main(void) {
     tcase_add_test(tests, rows_meant_for_a_gpu_come_first);
     tcase_add_test(tests, modified_scores_have_their_rows);
     tcase_add_loop_test(tests, every_role_is_served_everywhere, 0, CLATTN__ROLE_COUNT);
+    tcase_add_test(tests, a_missing_feature_is_named);
     tcase_add_test(tests, refusals_are_explained);
     tcase_add_loop_test(tests, grid_covers_the_work, 0, rows);
     tcase_add_loop_test(tests, source_is_embedded, 0, rows);
