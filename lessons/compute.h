@@ -30,6 +30,10 @@ typedef struct lesson_attention {
 
 void lesson_attend(lesson *, lesson_attention *);
 
+/* 1 / (1 + exp(-z)), cell by cell, which no operator computes alone: the weight of the first of two keys with scores z and 0.
+ */
+mat lesson_sigmoid(lesson *, mat z);
+
 /* The layer of several heads: x projected, split, attended, merged, and projected by w_o where there is one. */
 typedef struct lesson_layer {
     mat x, w_q, w_k, w_v, w_o;

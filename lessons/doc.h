@@ -91,6 +91,7 @@ typedef struct doc_series {
     doc_role role;
     size_t count;
     const double *x, *y;
+    const double *low, *high; /* of each y: where half of what was measured lies between; NULL: not measured */
 } doc_series;
 
 typedef enum doc_mark { DOC_LINE, DOC_BARS } doc_mark;
@@ -133,7 +134,9 @@ typedef struct doc_space {
     const char *axes[3];
 } doc_space;
 
-/* What waits for what. Nodes of a lane lie side by side; `step` is the earliest in which one can be computed. */
+/* What waits for what. Time goes to the right: a node stands in the column of its `step`, the earliest in which it can be
+ * computed, and in the row of its `place`; at step 0 stands what is there from the start. Nodes of a row have the same label.
+ */
 typedef struct doc_node {
     const char *label;
     int lane, place, step;
@@ -254,6 +257,8 @@ const char *doc_describe(const doc *, const doc_block *);
 
 /* A line of a plot. x and y are copied. */
 void doc_add_series(doc *, doc_plot *, const char *name, doc_role role, size_t count, const double *x, const double *y);
+/* Of the series added last; copied. */
+void doc_add_spread(doc *, doc_plot *, const double *low, const double *high);
 /* Let a matrix grow from the next step on; each row, or cell, takes one. captions may be NULL. */
 void doc_grow(doc *, doc_matrix *, doc_growth growth, const char *const *captions);
 /* Let it grow in step with the matrix that began to grow before it, which has as many steps. */

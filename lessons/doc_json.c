@@ -126,6 +126,8 @@ static cJSON *series_json(const doc_series *series) {
     put_text(&tree, "role", doc_role_name(series->role));
     put(&tree, "x", numbers(series->x, series->count));
     put(&tree, "y", numbers(series->y, series->count));
+    if (series->low != NULL) put(&tree, "low", numbers(series->low, series->count));
+    if (series->high != NULL) put(&tree, "high", numbers(series->high, series->count));
     return finish(tree);
 }
 

@@ -25,16 +25,14 @@ void lesson_fail(lesson *lesson, int exit_code, const char *format, ...) {
     longjmp(lesson->escape, 1);
 }
 
-/* What computes, for those who have not met the names of devices. */
-const char *lesson_device_text(const doc *doc, const clattn_device_info *info) {
-    switch (info->kind) {
-    case CLATTN_DEVICE_NATIVE:
-        return doc_text(doc, "处理器 %s", "the processor, %s", info->name);
-    case CLATTN_DEVICE_REFERENCE:
-        return doc_text(doc, "处理器，双精度的普通循环", "the processor, by plain loops in double precision");
-    default:
-        return doc_text(doc, "%s（OpenCL 设备 %s）", "%s (OpenCL device %s)", info->name, info->id);
-    }
+void lesson_device_text(doc_language language, const clattn_device_info *info, char *text, size_t size) {
+    const bool zh = language == DOC_ZH;
+    if (info->kind == CLATTN_DEVICE_NATIVE)
+        snprintf(text, size, zh ? "处理器 %s" : "the processor, %s", info->name);
+    else if (info->kind == CLATTN_DEVICE_REFERENCE)
+        snprintf(text, size, "%s", zh ? "处理器，双精度的普通循环" : "the processor, by plain loops in double precision");
+    else
+        snprintf(text, size, zh ? "%s（OpenCL 设备 %s）" : "%s (OpenCL device %s)", info->name, info->id);
 }
 
 bool lesson_run(lesson *lesson, const lesson_entry *entry, clattn_context *context, doc_language language,
@@ -55,7 +53,9 @@ bool lesson_run(lesson *lesson, const lesson_entry *entry, clattn_context *conte
     clattn_device_info info = CLATTN_DEVICE_INFO_INIT;
     if (clattn_context_device(context, &info) != CLATTN_OK)
         lesson_fail(lesson, CLI_FAILURE, "the device does not say its name");
-    lesson->doc.device = lesson_device_text(&lesson->doc, &info);
+    char *device = ARENA_NEW(&lesson->arena, char, LESSON_DEVICE_TEXT);
+    lesson_device_text(language, &info, device, LESSON_DEVICE_TEXT);
+    lesson->doc.device = device;
     entry->run(lesson);
     return true;
 }

@@ -58,9 +58,9 @@ void lesson_matmul(lesson *lesson) {
     doc *doc = &lesson->doc;
     const mat a = mat_of(&lesson->arena, SIDE, SIDE, left), b = mat_of(&lesson->arena, SIDE, SIDE, right);
     const mat ab = lesson_product(lesson, a, b);
-    doc_say(doc, "投影、打分、混合，全是矩阵乘法。它只有一个动作：左边一行配右边一列，对应相乘，再加起来。",
+    doc_say(doc, "投影、打分、混合，全是矩阵乘法。它只有一个动作：左边一行配右边一列，对应相乘，再加起来。行和列从 0 数起。",
             "Projecting, scoring and mixing are all matrix products. There is one move in it: a row of the left with a "
-            "column of the right, multiply in pairs, add up.");
+            "column of the right, multiply in pairs, add up. Rows and columns are counted from 0.");
     doc_formula(doc, "(A·B)(i, j) = Σ_k A(i, k)·B(k, j)");
     doc_ask(doc, doc_text(doc, "左上角那一格是多少？", "What is the cell at the top left?"),
             doc_text(doc, "1×5 + 2×7 = %g。", "1×5 + 2×7 = %g.", mat_at(ab, 0, 0)));

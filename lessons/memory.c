@@ -90,6 +90,10 @@ static void show_written(lesson *lesson, int64_t dim) {
                 "This device does not compute in the workspace of a plan, so what it writes cannot be counted.");
         return;
     }
+    if (measure_workspace(lesson, (attention_size){1, WRITTEN_LENGTH, dim, CLATTN_ALGORITHM_FUSED}) == 0)
+        doc_say(doc, "融合法一点工作区也不要：它手上的一小块放在寄存器和高速缓存里，用完就丢。",
+                "Fused wants no workspace at all: the tile in its hands lies in registers and cache, and is dropped when it is "
+                "used.");
     doc_say(doc, "量一量：先把工作区填满记号，跑一次，再数改动过的字节。句长 %s：分步法写了 %s，融合法 %s。",
             "Measured: fill the workspace with a pattern, run once, count the bytes that changed. At length %s staged "
             "wrote %s, fused %s.",
@@ -120,15 +124,21 @@ static void show_shares(lesson *lesson) {
     }
     doc_step(doc, "常被引用的份额：Q/K 25 %%，权重 45 %%，V 30 %%。什么时候成立？",
              "A split that is often quoted: Q/K 25 %%, weights 45 %%, V 30 %%. When does it hold?");
+    doc_say(
+        doc,
+        "这里 V 和词向量一样宽：Q 和 K 各是 (n, d_k)，权重 (n, n)，V 是 (n, d_model)，所以 V 比 Q 宽。份额由形状算出，不用量。",
+        "Here V is as wide as the word vectors: Q and K are (n, d_k) each, the weights (n, n), V is (n, d_model), and so wider "
+        "than Q. The shares follow from these shapes; nothing is measured.");
     doc_add_table(doc, "shares",
                   doc_text(doc, "份额，d_model = %d，d_k = %.0f", "Shares, d_model = %d, d_k = %.0f", SHARE_MODEL, match_k),
                   SHARE_ROWS, 4, head, cells);
-    doc_summary(
-        doc,
-        "只在一个长度成立：n = 1.5·d_model = %.0f，而且 d_k 要恰好是 d_model 的 5/12。再短，权重不足为道；再长，权重吞掉一切。",
-        "At one length alone: n = 1.5·d_model = %.0f, and with d_k just 5/12 of d_model. Shorter, and weights hardly "
-        "count; longer, and they are all there is.",
-        match_n);
+    doc_summary(doc,
+                "只在一个长度成立：n = 1.5·d_model = %1$.0f，而且 d_k 要恰好是 d_model 的 5/12。句长 %2$s 时权重只占 "
+                "%3$s，%4$s 时占 %5$s。",
+                "At one length alone: n = 1.5·d_model = %1$.0f, and with d_k just 5/12 of d_model. At length %2$s weights are "
+                "%3$s, at %4$s "
+                "%5$s.",
+                match_n, cells[0], cells[2], cells[4 * (SHARE_ROWS - 1)], cells[4 * (SHARE_ROWS - 1) + 2]);
     figures_number(&lesson->figures, "memory/shares_hold_at_length", match_n);
 }
 
@@ -138,10 +148,12 @@ void lesson_memory(lesson *lesson) {
     memory_run run;
     measure_require(lesson, dim);
     measure_lengths(lesson, dim, &run);
-    doc_say(doc, "Q、K、V 随句长成比例地长，权重矩阵随平方长。长句子里，内存先被它吃光。",
-            "Q, K and V grow in step with the length, the matrix of weights with its square. In long sentences it is what "
-            "eats the memory.");
+    doc_say(doc, "Q、K、V 随句长成比例地长，权重矩阵随平方长：句长加倍，它变成 4 倍。存下它的算法，长句子里先被它吃光内存。",
+            "Q, K and V grow in step with the length, the matrix of weights with its square: twice the length, four times the "
+            "matrix. Where it is stored, it is what eats the memory of long sentences.");
     doc_formula(doc, "Q, K, V: 3·n·d·4 B        A: n·n·4 B");
+    doc_say(doc, "n 是句长，d 是头的宽度，A 是权重；单精度一个数 4 字节（B）。",
+            "n is the length, d the width of the head, A the weights; a number of single precision takes 4 bytes (B).");
     doc_ask(doc,
             doc_text(doc, "宽 %lld，多长时权重和 Q、K、V 加起来一样大？",
                      "At width %lld, at which length are the weights as large as Q, K and V together?", (long long)dim),
@@ -155,9 +167,11 @@ void lesson_memory(lesson *lesson) {
     show_shares(lesson);
     doc_correct(
         doc, doc_text(doc, "1,024 个词时，权重矩阵一定是瓶颈。", "At 1,024 words the weights are sure to be the bottleneck."),
-        doc_text(doc, "一个头 1024 × 1024 × 4 B = 4 MiB，不算什么；乘上头数、批量和层数才吓人，而融合法一个字节也不为它花。",
-                 "For one head 1024 × 1024 × 4 B is 4 MiB, which is little. Times heads, batch and layers it is much, and "
-                 "fused spends none of it."));
+        doc_text(
+            doc, "一个头 1024 × 1024 × 4 B = 4 MiB，不算什么；乘上头数、批量和层数才吓人，而融合法句长 %s 也只要 %s 工作区。",
+            "For one head 1024 × 1024 × 4 B is 4 MiB, which is little. Times heads, batch and layers it is much; yet at length "
+            "%s fused wants %s of workspace.",
+            lesson_count(lesson, (int64_t)run.lengths[run.count - 1]), size_text(lesson, run.fused[run.count - 1])));
 }
 
 /* ---- parameters ---------------------------------------------------------------------------------------------------- */
@@ -190,6 +204,10 @@ void lesson_parameters_count(lesson *lesson) {
                      "With input and output d wide, how many times as many parameters as attention has the LSTM?"),
             doc_text(doc, "LSTM 4·(d + d)·d = 8·d²，注意力 3·d²：8/3 ≈ %.2f 倍，无论 d 是多少。",
                      "The LSTM has 4·(d + d)·d = 8·d², attention 3·d²: 8/3, about %.2f times, whatever d is.", 8.0 / 3));
+    doc_say(
+        doc, "d_in 是词的宽度，d_h 是 LSTM 记忆的宽度，d_head 是一个头的宽度。这一课的数都由公式算出，没有什么要量。",
+        "d_in is the width of a word, d_h of the LSTM's memory, d_head of a head. All numbers here follow from the formulas; "
+        "nothing is measured.");
     doc_step(doc, "d_in = d_h = heads·d_head = d，%d 个头。", "d_in = d_h = heads·d_head = d, %d heads.", PARAMETERS_HEADS);
     doc_plot *plot = doc_add_plot(doc, "parameters", doc_text(doc, "参数量与宽度", "Parameters against width"));
     plot->x = (doc_axis){.label = doc_text(doc, "宽度 d", "width d")};

@@ -206,10 +206,8 @@ static bool print_rows(const layout *layout, const doc_block *block) {
     print_head(layout);
     for (int64_t i = 0; i < matrix->rows; i++) {
         if (!terminal_reach(layout->terminal, doc_cell_step(block, i, matrix->cols - 1))) return false;
-        for (int64_t s = 0; matrix->captions != NULL && s < steps; s++) {
-            fputs("  ", layout->terminal->out);
-            display_wrap(layout->terminal->out, matrix->captions[i * steps + s], TERMINAL_WIDTH, 2, 4);
-        }
+        for (int64_t s = 0; matrix->captions != NULL && s < steps; s++)
+            terminal_caption(layout->terminal, matrix->captions[i * steps + s], 2);
         print_row(layout, i);
     }
     return true;

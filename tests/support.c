@@ -618,6 +618,24 @@ size_t row_macro_values(const char *macro, uint32_t roles, int64_t *values, size
     return count;
 }
 
+clattn_status small_attention(clattn_context *context, const clattn_plan_options *options, clattn_plan **plan, float out[6]) {
+    static const float q[] = {1, 0, 0, 1, 1, 1}, v[] = {1, 2, 3, 4, 5, 6};
+    clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
+    desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_F32, 1, 1, 3, 2);
+    desc.options.causal = 1;
+    const clattn_arg args[] = {{CLATTN_TENSOR_Q, (void *)q, 0},
+                               {CLATTN_TENSOR_K, (void *)q, 0},
+                               {CLATTN_TENSOR_V, (void *)v, 0},
+                               {CLATTN_TENSOR_OUT, out, 0}};
+    clattn_status status = clattn_plan_create_attention(context, &desc, options, plan);
+    if (status != CLATTN_OK) return status;
+    status = clattn_plan_run(*plan, args, COUNT(args));
+    if (status != CLATTN_OK) clattn_plan_destroy(*plan);
+    return status;
+}
+
+bool small_attention_is_right(const float out[6]) { return out[0] == 1 && out[1] == 2; }
+
 const char *error_text(clattn_context *context) {
     static char text[16384];
     text[0] = 0;

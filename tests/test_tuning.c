@@ -4,6 +4,7 @@
  */
 #include <ftw.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -494,12 +495,13 @@ END_TEST
 /* A candidate whose runs take what a script says: `ms` up to run `until`, then `later`; every third differs by `jitter`. */
 typedef struct script {
     double ms, later, jitter;
-    int until, fails_at, runs;
+    int until, fails_at, raises_at, runs;
 } script;
 
 static bool run_script(bench_candidate *candidate, bench_time *time, bench_error *error) {
     script *s = candidate->state;
     if (++s->runs == s->fails_at) return bench_fail(error, "run %d fails", s->runs);
+    if (s->runs == s->raises_at) raise(SIGTERM);
     const double ms = s->until && s->runs > s->until ? s->later : s->ms;
     *time = (bench_time){ms * (s->runs % 3 ? 1 : 1 + s->jitter), NAN};
     return true;
@@ -574,6 +576,25 @@ START_TEST(a_run_that_fails_ends_it) {
     for (int n = 0; n < 2; n++) candidates[n] = (bench_candidate){.class = &scripted, .state = &scripts[n]};
     ck_assert(!tune_choose(candidates, 2, &short_sampling, &choice, &error));
     ASSERT_SAYS(error.text, "fails");
+}
+END_TEST
+
+/* In the first glance, in a first and in a second round: there is no choice, whatever was seen until then. */
+START_TEST(a_signal_ends_it) {
+    static const int runs[] = {3, 12, AFTER_FIRST_ROUND + 5};
+    script scripts[] = {{.ms = 20}, {.ms = 15, .raises_at = runs[_i]}};
+    bench_candidate candidates[2];
+    bench_error error;
+    tune_choice choice;
+    for (int n = 0; n < 2; n++) candidates[n] = (bench_candidate){.class = &scripted, .state = &scripts[n]};
+    bench_end_on(SIGTERM);
+    ck_assert(!tune_choose(candidates, 2, &short_sampling, &choice, &error));
+    ck_assert_str_eq(error.text, "asked to end");
+    ck_assert_int_eq(bench_ended_by(), SIGTERM);
+    ck_assert_int_eq(scripts[1].runs, runs[_i]);
+    bench_end_on(SIGTERM); /* forgets it */
+    ck_assert_int_eq(bench_ended_by(), 0);
+    signal(SIGTERM, SIG_DFL);
 }
 END_TEST
 
@@ -683,6 +704,7 @@ static clattn__params params_of(const tune_shape *s) {
     params.attention.head_dim = params.attention.value_dim = (int32_t)s->shape.head_dim;
     params.attention.heads_q = params.attention.heads_kv = s->shape.heads_q;
     params.attention.len_q = s->shape.len_q;
+    params.attention.modified = s->shape.softcap != 0;
     return params;
 }
 
@@ -883,6 +905,7 @@ static Suite *tuning_suite(void) {
     tcase_add_test(tests, no_directory_is_no_fault);
     tcase_add_loop_test(tests, gain_or_keep, 0, COUNT(choose_cases));
     tcase_add_test(tests, what_is_far_behind_is_not_sampled);
+    tcase_add_loop_test(tests, a_signal_ends_it, 0, 3);
     tcase_add_loop_test(tests, a_run_that_fails_ends_it, 0, 3);
 #ifdef CLATTN_HAVE_CJSON
     tcase_add_test(tests, measured_stored_found);

@@ -176,6 +176,8 @@ static clattn_status mha_build(clattn_plan *plan) {
     return d->w_o.dtype == CLATTN_ABSENT ? clattn__hand_over_emit(plan, &merged, &output) : project_out(plan, d, &x, &o.out);
 }
 
+static clattn__grid mha_grid(const clattn_plan *plan) { return (clattn__grid){plan->desc.mha.x.size[0], 1}; }
+
 const clattn__operator clattn__operator_mha = {
     .name = "mha",
     .desc_size = sizeof(clattn_mha_desc),
@@ -184,4 +186,5 @@ const clattn__operator clattn__operator_mha = {
     .check = mha_check,
     .reference = clattn__reference_mha,
     .build = mha_build,
+    .grid = mha_grid,
 };

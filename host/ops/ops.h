@@ -17,7 +17,7 @@ typedef uint32_t clattn__types;
 #define CLATTN__FLOATS_16 (CLATTN__TYPE(CLATTN_F16) | CLATTN__TYPE(CLATTN_BF16))
 #define CLATTN__INTEGERS (CLATTN__TYPE(CLATTN_I32) | CLATTN__TYPE(CLATTN_I64))
 
-/* A row of the shapes table that an operator checks: tensor `id` must have these sizes and one of these types. `what` explains a size
+/* A row of the shapes table that an operator checks: tensor `id`, which stands in the plan's descriptor, must have these sizes and one of these types. `what` explains a size
  * in the message. */
 typedef struct clattn__shape {
     clattn_tensor_id id;

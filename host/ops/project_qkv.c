@@ -136,10 +136,13 @@ static clattn_status project_qkv_build(clattn_plan *plan) {
     return status;
 }
 
+static clattn__grid project_qkv_grid(const clattn_plan *plan) { return (clattn__grid){plan->desc.project_qkv.x.size[0], 1}; }
+
 const clattn__operator clattn__operator_project_qkv = {
     .name = "project_qkv",
     .desc_size = sizeof(clattn_project_qkv_desc),
     .validate = project_qkv_validate,
     .reference = clattn__reference_project_qkv,
     .build = project_qkv_build,
+    .grid = project_qkv_grid,
 };

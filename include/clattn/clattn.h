@@ -258,6 +258,7 @@ typedef struct clattn_context_options {
      *   cpu        the fastest CPU path: native, or an OpenCL CPU device
      *   native     the CPU kernels compiled into the library; always there
      *   opencl     any OpenCL CPU device;  opencl:P:D  device D of platform P, as clattn_device_list counts them
+     *   opencl:P:all  all devices of platform P that can be used, for clattn_plan_options.split_devices; the first runs all else
      *   reference  plain loops in double precision: the oracle, slow
      * To compare: native:LEVEL is an instruction set of clattn_device_info.features, such as native:generic; opencl:P:D:FAMILY
      * the kernels of one kind, cpu, gpu or clblast (gpu with CLBlast's products), whatever the device. */
@@ -308,7 +309,7 @@ typedef enum clattn_device_kind {
 typedef struct clattn_device_info {
     size_t struct_size;
     char id[32]; /* what clattn_context_options.device takes: "native", "opencl:0:0", ...; not "opencl:caller", which says
-                    clattn_cl_context_create, nor an entry with a problem */
+                    clattn_cl_context_create, nor an entry with a problem. A context of several devices has its first's here */
     clattn_device_kind kind;
     char name[128];
     char platform[128];
@@ -533,9 +534,29 @@ typedef struct clattn_plan_options {
     clattn_recurrence_form recurrence;
     int require_fused; /* 1: fail (UNSUPPORTED) rather than hold a matrix of scores, as staged does */
     int untuned;       /* 1: kernels by the library's own order, whatever `clattn tune` has measured */
+    int split_devices; /* 1: over all devices of the context, see "Several devices" */
+    uint32_t reserved; /* 0 */
 } clattn_plan_options;
 
 #define CLATTN_PLAN_OPTIONS_INIT CLATTN__INIT(clattn_plan_options)
+
+/* Several devices. A context on "opencl:P:all", or one of clattn_cl_context_create_devices, has N devices that share its memory
+ * objects. A plan with split_devices = 1 cuts its work between them; one without runs on the first.
+ *   units    attention: batch * heads_kv, unit u is key head u % heads_kv of member u / heads_kv, with all its query heads.
+ *            mha, project_qkv, recurrences: the batch's members; so is attention with the standard alibi, whose slopes depend on
+ *            a head's number. A ragged batch has one member: it is cut between key heads alone. merge has none: ARGUMENT.
+ *   weight   w[n] = compute units * clock of device n; compute units alone where one of them does not tell its clock
+ *   cut      device n has the units from c[n] to c[n + 1] - 1, c[n] = floor(units * (w[0] + ... + w[n-1]) / (w[0] + ... + w[N-1]) + 1/2)
+ * The units of a device are at most three blocks of whole members and heads, each of which is computed as a plan of its own.
+ * What devices write they write to memory of their own, and the first device copies it to the outputs: OpenCL defines no result
+ * where two devices write one memory object, and its sub-buffers begin only at multiples of some size, so that neither any layout
+ * nor any number of rows could do without. The plan keeps that memory, at most the size of the outputs, beside the workspace of
+ * each block; a run brings no workspace (workspace_bytes is 0), and runs of the plan are ordered after one another.
+ * Inputs are read where they are. The result is bitwise that of the plan that is not split where devices choose the same kernels,
+ * as equal ones do; clattn_plan_explain says the cut, and which kernels run where. With one device, or where one of them gets all
+ * units, the plan is as without split_devices, and says so.
+ * Errors: ARGUMENT where the device has no use for it (native, reference); UNSUPPORTED together with past_lengths: the cache that
+ * is changed in place would have to be copied at each run. */
 
 /* Validate once and decide how; options may be NULL: all defaults. A kernel that does not build on this device, or computes a
  * small case wrong, is left out from then on, and clattn_plan_explain says so; without another one the status is BUILD. (Each is
