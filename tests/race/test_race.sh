@@ -28,9 +28,15 @@ refuses() {
     grep -qF -- "$sentence" err || failed "$*: \"$sentence\" is not in: $(cat err)"
 }
 
-# race.html holds the figures and sentences of race.json, and asks for nothing else.
+# A text without blanks and ends of lines: however it was wrapped.
+flat() { tr -d ' \n'; }
+
+# race.html holds the figures and sentences of race.json, and asks for nothing else; what was printed has the same sentences and device.
 check_page() {
-    local figure figures=0
+    local figure figures=0 device
+    device=$(sed -n 's/.*"device":"\([^"]*\)".*/\1/p' race.html | flat)
+    [ -n "$device" ] || failed 'the page does not say what computes'
+    flat <out | grep -qF -- "$device" || failed "the page computes on $device, not what was printed: $(head -n 2 out)"
     while read -r figure; do
         figures=$((figures + 1))
         grep -qF "$(LC_ALL=C printf '%.7g' "$figure")" race.html || failed "$figure is not on the page"
@@ -40,6 +46,7 @@ check_page() {
     [ "$(grep -c . sentences)" -eq 3 ] || failed "the sentences of race.json are: $(cat sentences)"
     while IFS= read -r sentence; do
         grep -qF -- "$sentence" race.html || failed "\"$sentence\" is not on the page"
+        flat <out | grep -qF -- "$(printf '%s' "$sentence" | flat)" || failed "\"$sentence\" was not printed"
     done <sentences
     grep -q '"kind":"lanes"' race.html || failed 'there are no lanes on the page'
     grep -q "default-src 'none'" race.html || failed 'the page may load something'
