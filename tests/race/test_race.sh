@@ -40,8 +40,8 @@ check_page() {
     while read -r figure; do
         figures=$((figures + 1))
         grep -qF "$(LC_ALL=C printf '%.7g' "$figure")" race.html || failed "$figure is not on the page"
-    done < <(sed -n 's/.*"\(ms\|dependent_steps\)":[[:space:]]*\([0-9.e+-]*\).*/\2/p' race.json)
-    [ "$figures" -ge 12 ] || failed "only $figures figures are in race.json"
+    done < <(sed -n 's/.*"\(ms\|ms_q1\|ms_q3\|dependent_steps\)":[[:space:]]*\([0-9.e+-]*\).*/\2/p' race.json)
+    [ "$figures" -ge 24 ] || failed "only $figures figures are in race.json"
     sed -n 's/.*"sentences":[[:space:]]*\["\(.*\)"\].*/\1/p' race.json | sed 's/", "/\n/g' >sentences
     [ "$(grep -c . sentences)" -eq 3 ] || failed "the sentences of race.json are: $(cat sentences)"
     while IFS= read -r sentence; do
