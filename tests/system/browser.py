@@ -351,6 +351,18 @@ def check_calm(browser, path):
     check(browser.count() == f"{int(last) - 1} / {last}", "reduced motion: ← leads to", browser.count())
 
 
+def check_secret(browser, path):
+    """Nothing on a page says what the first product is before it is computed, neither to eyes nor to ears."""
+    browser.open(path, 1280, CALM)
+    seen = browser.script("""const shown = Array.from(document.querySelectorAll('main p, main figcaption, main svg text'))
+        .filter(node => node.checkVisibility({ visibilityProperty: true })).map(node => node.textContent);
+        return [...shown, ...Array.from(document.querySelectorAll('main svg')).map(svg => svg.getAttribute('aria-label') ?? '')]""")
+    check(len(seen) > 10 and not any(re.search(r"\b19\b", text) for text in seen), "secret: 19 stands in", [text for text in seen if "19" in text])
+    browser.press(Keys.END)
+    label = browser.script("return document.querySelector('.map[aria-label*=\"19\"]')?.getAttribute('aria-label') ?? ''")
+    check("19" in label, "secret: the product is told to nobody at the end")
+
+
 def check_focus(browser, path):
     """A map that is reached by keys is read by keys, and gives them back."""
     browser.open(path, 1280)
@@ -493,6 +505,7 @@ def main(program, figures, folder):
         check_playing(browser, folder / "zh" / "alignment.html")
         check_full_screen(browser, folder / "zh" / "alignment.html")
         check_calm(browser, folder / "zh" / "alignment.html")
+        check_secret(browser, folder / "en" / "matmul.html")
         check_focus(browser, folder / "zh" / "word-vectors.html")
         check_turning(browser, folder / "zh" / "word-vectors.html")
         check_sliders(browser, folder / "zh" / "projection.html")
