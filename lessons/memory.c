@@ -199,17 +199,17 @@ void lesson_parameters_count(lesson *lesson) {
             "How many numbers does a layer learn? The LSTM has four sets of weights (three gates and what is new), each "
             "reading the word and the old memory; attention has three, reading the word alone.");
     doc_formula(doc, "LSTM: 4·(d_in + d_h)·d_h        attention: 3·d_in·d_k·H");
+    doc_say(doc,
+            "d_in 是词的宽度，d_h 是 LSTM 记忆的宽度，d_k 是一个头的宽度，H 是头数。这一课的数都由公式算出，没有什么要量。",
+            "d_in is the width of a word, d_h of the LSTM's memory, d_k of a head; H is the number of heads. All numbers here "
+            "follow from the formulas; "
+            "nothing is measured.");
     doc_ask(doc,
             doc_text(doc, "输入和输出都宽 d_in，LSTM 是注意力的几倍？",
                      "With input and output d_in wide, how many times as many parameters as attention has the LSTM?"),
             doc_text(doc, "LSTM 4·(d_in + d_in)·d_in = 8·d_in²，注意力 3·d_in²：8/3 ≈ %.2f 倍，无论 d_in 是多少。",
                      "The LSTM has 4·(d_in + d_in)·d_in = 8·d_in², attention 3·d_in²: 8/3, about %.2f times, whatever d_in is.",
                      8.0 / 3));
-    doc_say(doc,
-            "d_in 是词的宽度，d_h 是 LSTM 记忆的宽度，d_k 是一个头的宽度，H 是头数。这一课的数都由公式算出，没有什么要量。",
-            "d_in is the width of a word, d_h of the LSTM's memory, d_k of a head; H is the number of heads. All numbers here "
-            "follow from the formulas; "
-            "nothing is measured.");
     doc_step(doc, "d_in = d_h = H·d_k，H = %d 个头。", "d_in = d_h = H·d_k, with H = %d heads.", PARAMETERS_HEADS);
     doc_plot *plot = doc_add_plot(doc, "parameters", doc_text(doc, "参数量与宽度", "Parameters against width"));
     plot->x = (doc_axis){.label = doc_text(doc, "宽度 d_in", "width d_in")};
