@@ -390,6 +390,25 @@ def check_turning(browser, path):
     check(browser.count() == at, "space: turning steps, too")
 
 
+# How many points of arrows lie in the middle of a name.
+COVERED = """
+const names = Array.from(document.querySelectorAll('#block-arrows text.word'), name => name.getBBox());
+const points = Array.from(document.querySelectorAll('#block-arrows line.arrow'), line => Array.from({ length: 21 }, (_, n) => n / 20)
+    .map(t => ['x', 'y'].map(d => (1 - t) * line.getAttribute(d + 1) + t * line.getAttribute(d + 2)))).flat();
+const lies = ([x, y], { x: left, y: top, width, height }) =>
+    x > left + 2 && x < left + width - 2 && y > top + height * .15 && y < top + height * .85;
+return [names.length, points.length, points.filter(point => names.some(name => lies(point, name))).length];
+"""
+
+
+def check_names(browser, path):
+    for width in WIDTHS:
+        browser.open(path, width, CALM)
+        browser.press(Keys.END)
+        names, points, covered = browser.script(COVERED)
+        check(names == 5 and points == 5 * 21 and covered == 0, path, width, ": names and arrows:", names, points, covered)
+
+
 def check_sliders(browser, path):
     browser.open(path, 1280)
     browser.press(Keys.END)
@@ -508,6 +527,7 @@ def main(program, figures, folder):
         check_secret(browser, folder / "en" / "matmul.html")
         check_focus(browser, folder / "zh" / "word-vectors.html")
         check_turning(browser, folder / "zh" / "word-vectors.html")
+        check_names(browser, folder / "zh" / "word-vectors.html")
         check_sliders(browser, folder / "zh" / "projection.html")
         check_any_count(browser, folder / "en" / "qkv.html")
         check_waiting(browser, folder / "en" / "serial-steps.html")
