@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include <pthread.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,7 @@
 #include "clattn/clattn_opencl.h"
 #include "plain_problem.h"
 
-/* ---- the cut, without any device ------------------------------------------------------------------------------------- */
+/* ---- the cut, without any device ----------------------------------------------------------------------------------- */
 
 static void assert_cut(i64 total, const double *weights, size_t count, const i64 *expected) {
     i64 units[5];
@@ -52,7 +54,7 @@ START_TEST(blocks_cover_the_units) {
 }
 END_TEST
 
-/* ---- contexts ----------------------------------------------------------------------------------------------------------- */
+/* ---- contexts ------------------------------------------------------------------------------------------------------ */
 
 static clattn_context *open_named(const char *name) {
     char why[512];
@@ -107,7 +109,7 @@ static clattn_context *adopt(const machine *m, cl_uint count) {
     return context;
 }
 
-/* ---- the same as one device's ------------------------------------------------------------------------------------------- */
+/* ---- the same as one device's -------------------------------------------------------------------------------------- */
 
 static const attention_case cases[] = {
     {"full", 1, 2, 2, 37, 41, 24, 20},
@@ -217,8 +219,7 @@ START_TEST(same_in_the_callers_context) {
 }
 END_TEST
 
-/* ---- the caller's queue ---------------------------------------------------------------------------------------------------
- */
+/* ---- the caller's queue -------------------------------------------------------------------------------------------- */
 
 enum { HEADS = 5, LEN = 40, DIM = 24, FLOATS = HEADS * LEN * DIM, PAD = 3 /* floats before a tensor */ };
 
@@ -309,8 +310,62 @@ START_TEST(runs_on_the_callers_queue) {
 }
 END_TEST
 
-/* ---- what is not cut
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
+
+enum { RUNS = 40 };
+
+/* Plans of its own in a context that others use, too. */
+typedef struct worker {
+    clattn_context *context;
+    const clattn_arg *inputs; /* q, k, v */
+    const float *expected;
+    clattn_status status;
+    int wrong; /* runs with another result */
+} worker;
+
+static void *work(void *data) {
+    worker *w = data;
+    float out[FLOATS];
+    const clattn_attention_desc desc = queue_desc();
+    const clattn_arg args[] = {w->inputs[0], w->inputs[1], w->inputs[2], {CLATTN_TENSOR_OUT, out, 0}};
+    clattn_plan *plan = NULL;
+    w->status = clattn_plan_create_attention(w->context, &desc, OPTIONS(.split_devices = 1), &plan);
+    for (int n = 0; n < RUNS && w->status == CLATTN_OK; n++) {
+        w->status = clattn_plan_run(plan, args, COUNT(args));
+        w->wrong += memcmp(out, w->expected, sizeof out) != 0;
+    }
+    clattn_plan_destroy(plan);
+    return NULL;
+}
+
+START_TEST(threads_share_a_context) {
+    rng r = rng_make(300);
+    float *q = rng_floats(&r, FLOATS, 1), *k = rng_floats(&r, FLOATS, 1), *v = rng_floats(&r, FLOATS, 1), expected[FLOATS];
+    clattn_context *several = open_named("opencl:0:all"), *one = open_named("opencl:0:0");
+    const clattn_attention_desc desc = queue_desc();
+    const clattn_arg args[] = {
+        {CLATTN_TENSOR_Q, q, 0}, {CLATTN_TENSOR_K, k, 0}, {CLATTN_TENSOR_V, v, 0}, {CLATTN_TENSOR_OUT, expected, 0}};
+    assert_ok(one, clattn_attention(one, &desc, NULL, args, COUNT(args)));
+    worker workers[3];
+    pthread_t threads[COUNT(workers)];
+    for (size_t n = 0; n < COUNT(workers); n++) {
+        workers[n] = (worker){.context = several, .inputs = args, .expected = expected};
+        ck_assert_int_eq(pthread_create(&threads[n], NULL, work, &workers[n]), 0);
+    }
+    for (size_t n = 0; n < COUNT(workers); n++) {
+        ck_assert_int_eq(pthread_join(threads[n], NULL), 0);
+        ck_assert_int_eq(workers[n].status, CLATTN_OK);
+        ck_assert_int_eq(workers[n].wrong, 0);
+    }
+    clattn_context_destroy(several);
+    clattn_context_destroy(one);
+    free(q);
+    free(k);
+    free(v);
+}
+END_TEST
+
+/* ---- what is not cut ----------------------------------------------------------------------------------------------- */
 
 static void assert_not_cut(clattn_context *context, const clattn_attention_desc *desc, const char *why) {
     char text[4096];
@@ -405,6 +460,7 @@ int main(void) {
     tcase_add_loop_test(tests, same_in_a_context_of_our_own, 0, COUNT(families));
     tcase_add_loop_test(tests, same_in_the_callers_context, 0, 2);
     tcase_add_loop_test(tests, runs_on_the_callers_queue, 0, 2);
+    tcase_add_test(tests, threads_share_a_context);
     tcase_add_test(tests, not_cut_and_said);
     tcase_add_test(tests, refusals);
     tcase_add_test(tests, refused_contexts);
