@@ -12,7 +12,6 @@
  * 0.86-0.91; 64, 528, 256 0.83-0.86. Prefetching the next rows of x: 4 % slower. All panels of a tile packed first, so that a
  * strip of x meets them one after another: 2 % slower, other tiles slower still. Narrow panels (tile.h), as 512 columns need
  * them: 2 to 4 % faster.
- * The rows behind the default ones are such sets, for `clattn tune` to try where caches are of other sizes.
  */
 #include "tile.h"
 

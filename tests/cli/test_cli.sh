@@ -561,9 +561,9 @@ case $? in
     prints '"most_bytes":'
     bad 2 "--out and --json name the same file" attend "${files[@]}" --json out/o.npy
     bad 2 "the reference has no kernels" tune
-    good tune --quick --op recurrence --device native # each of its kernels is the only one
+    good tune --quick --op project --device native # each of its kernels is the only one
     prints "nothing to keep"
-    good tune --quick --op recurrence --device native --json -
+    good tune --quick --op project --device native --json -
     prints '"choices":'
     [ ! -e config ] || failed "tune keeps what is no choice: $(ls -R config)"
     ;;
