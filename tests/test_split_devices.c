@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <pthread.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,16 +146,18 @@ static void assert_cut_into(clattn_context *context, const attention_problem *p,
     clattn_plan_destroy(plan);
 }
 
-/* `several`: a context of several devices; `one`: of the first of them. */
-static void assert_attention(clattn_context *several, clattn_context *one, const char *where) {
+/* `several`: a context of several devices; `one`: of the first of them. `few`: every fourth case, as the devices choose: PoCL
+ * takes long to compile kernels of the GPU family. */
+static void assert_attention(clattn_context *several, clattn_context *one, bool few, const char *where) {
+    const clattn_algorithm last = few ? CLATTN_ALGORITHM_AUTO : CLATTN_ALGORITHM_SPLIT;
     static const layout layouts[] = {LAYOUT_BHLD, LAYOUT_BLHD, LAYOUT_PADDED, LAYOUT_INNER2};
-    for (size_t n = 0; n < COUNT(cases); n++) {
+    for (size_t n = 0; n < COUNT(cases); n += few ? 4 : 1) {
         rng r = rng_make(n);
         const layout l = layouts[rng_below(&r, COUNT(layouts))];
         attention_problem p = attention_problem_make(&cases[n], &r);
         attention_problem split = p;
         split.c.split_devices = true;
-        for (clattn_algorithm algorithm = CLATTN_ALGORITHM_AUTO; algorithm <= CLATTN_ALGORITHM_SPLIT; algorithm++) {
+        for (clattn_algorithm algorithm = CLATTN_ALGORITHM_AUTO; algorithm <= last; algorithm++) {
             if (p.c.ragged && (algorithm == CLATTN_ALGORITHM_STAGED || algorithm == CLATTN_ALGORITHM_SPLIT)) continue;
             const int want = algorithm == CLATTN_ALGORITHM_AUTO ? WANT_LSE : attention_outputs(&p, algorithm);
             attention_results whole = attention_run(one, &p, l, algorithm, want);
@@ -197,8 +198,9 @@ START_TEST(same_in_a_context_of_our_own) {
     snprintf(all, sizeof all, "opencl:0:all%s", families[_i]);
     snprintf(first, sizeof first, "opencl:0:0%s", families[_i]);
     clattn_context *several = open_named(all), *one = open_named(first);
-    assert_attention(several, one, all);
-    assert_plain(several, one, all);
+    const bool few = families[_i][0] != 0;
+    assert_attention(several, one, few, all);
+    if (!few) assert_plain(several, one, all);
     clattn_context_destroy(several);
     clattn_context_destroy(one);
 }
@@ -211,7 +213,7 @@ START_TEST(same_in_the_callers_context) {
         return;
     }
     clattn_context *several = adopt(&m, m.count), *one = adopt(&m, 1);
-    assert_attention(several, one, m.name);
+    assert_attention(several, one, false, m.name);
     assert_plain(several, one, m.name);
     clattn_context_destroy(several);
     clattn_context_destroy(one);
