@@ -15,6 +15,8 @@
  * Tried (AVX-512, one core, likewise by processor time; 2048x512x512, 512x512x512, 128x512x512, 512x2048x512): 512, 96, 512 1.09,
  * 1.10, 1.18, 1.02; 256, 192, 256 0.97, 1.04, 1.15, 0.90; 256, 192, 512 1.01, 1.06, 1.18, 0.98; 512, 192, 512 1.02, 1.08, 1.21, 1.02;
  * 1024, 192, 512 1.01, 1.06, 1.18, 1.02; 256, 192, 128, whose panel leaves half of the nearest cache to the rest, 0.95, 1.03, 1.16, -.
+ * Two cores, 128, 96, 512 beside 256, 192, 256 as `clattn tune` sees it, 512 by 512: 0.998 at 1024 rows, 1.07 at 128 and 1.00 at 1, none
+ * beyond noise twice.
  */
 #include "tile.h"
 
