@@ -106,9 +106,11 @@ void lesson_head_dim(lesson *lesson) {
         "A width of %d, cut into how many heads? The multiply-adds are the same; softmax is not: every head has its own, and "
         "more heads take more exp. Which is faster has to be measured.",
         WIDTH);
-    doc_formula(doc, "2·n²·(d + d)·heads FLOP        exp: n²·heads");
-    doc_say(doc, "n 是句长，d 是一个头的宽度，d·heads = %d；FLOP 是一次乘或一次加。",
-            "n is the length, d the width of a head, d·heads = %d; a FLOP is one multiplication or one addition.", WIDTH);
+    doc_formula(doc, "2·n²·(d_k + d_v)·H FLOP        exp: n²·H");
+    doc_say(doc, "n 是句长，H 是头数，d_k = d_v 是一个头的宽度，d_k·H = %d；FLOP 是一次乘或一次加。",
+            "n is the length, H the number of heads, d_k = d_v the width of a head, d_k·H = %d; a FLOP is one multiplication "
+            "or one addition.",
+            WIDTH);
     doc_ask(doc,
             doc_text(doc, "多而窄，还是少而宽，哪样算得快？", "Many narrow heads or few wide ones: which computes faster?"),
             who_is_fastest(doc, &run, best, worst, clear));

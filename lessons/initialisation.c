@@ -55,7 +55,7 @@ static mat behind_softmax(lesson *lesson, mat weights) {
     return d_scores;
 }
 
-/* And through scores to W_q: dW_q = Xᵀ·dS·K/√d. */
+/* And through scores to W_q: dW_q = Xᵀ·dS·K/√d_k. */
 static double reaching_gradient(lesson *lesson, mat x, mat d_scores, mat k) {
     const mat d_q = lesson_product(lesson, d_scores, k);
     return size_of(lesson_product(lesson, mat_transposed(&lesson->arena, x), d_q)) / sqrt((double)k.cols);
@@ -131,11 +131,11 @@ static void plot_first(lesson *lesson, const init_run *run) {
     plot->y = (doc_axis){.label = doc_text(doc, "比例", "part"), .low = 0, .high = 1};
     doc_add_series(doc, plot, doc_text(doc, "权重的熵，平分为 1", "entropy of the weights, 1 when equal"), DOC_ROLE_WEIGHTS,
                    SCALES, run->sigmas, entropy);
-    doc_add_series(doc, plot, doc_text(doc, "离饱和多远：Σ a(1-a)", "how far from saturated: Σ a(1-a)"), DOC_ROLE_OUT, SCALES,
-                   run->sigmas, undecided);
+    doc_add_series(doc, plot, doc_text(doc, "离饱和多远：Σ A·(1 − A)", "how far from saturated: Σ A·(1 − A)"), DOC_ROLE_OUT,
+                   SCALES, run->sigmas, undecided);
     doc_summary(
-        doc, "σ = %.3f 时 Σ a(1-a) 是 %.2f，σ = %.3f 时只有 %.2f：打分散得太开，权重几乎全给一个词，softmax 就饱和了。",
-        "With σ = %.3f Σ a(1-a) is %.2f, with %.3f only %.2f: where scores lie far apart, one word gets nearly all of the "
+        doc, "σ = %.3f 时 Σ A·(1 − A) 是 %.2f，σ = %.3f 时只有 %.2f：打分散得太开，权重几乎全给一个词，softmax 就饱和了。",
+        "With σ = %.3f Σ A·(1 − A) is %.2f, with %.3f only %.2f: where scores lie far apart, one word gets nearly all of the "
         "weight, and softmax is saturated.",
         run->sigmas[0], undecided[0], run->sigmas[SCALES - 1], undecided[SCALES - 1]);
     figures_array(&lesson->figures, "initialisation/sigma", SCALES, run->sigmas);
@@ -199,7 +199,7 @@ static void plot_reaching(lesson *lesson, const init_run *run) {
     doc *doc = &lesson->doc;
     doc_step(doc, "学得动吗？让一个随机的梯度从权重往回走，量一量有多少到达 W_q。",
              "Can it learn? Let a random gradient go back from the weights, and measure how much of it reaches W_q.");
-    doc_formula(doc, "dW_q = Xᵀ·dS·K / √d        dS = A ∘ (dA − Σ A ∘ dA)");
+    doc_formula(doc, "dW_q = Xᵀ·dS·K / √d_k        dS = A ∘ (dA − Σ A ∘ dA)");
     doc_say(
         doc,
         "A 是权重，dA 是给它们的梯度，大小为 1；dS 是穿过 softmax 之后剩下的：权重饱和时 A 不是 0 就是 1，dS 就没了。"
@@ -210,7 +210,7 @@ static void plot_reaching(lesson *lesson, const init_run *run) {
         "arrives.");
     doc_plot *plot = doc_add_plot(doc, "reaching", doc_text(doc, "到达 W_q 的梯度", "The gradient that reaches W_q"));
     plot->x = sigma_axis(doc);
-    plot->y = (doc_axis){.label = doc_text(doc, "大小，第 1 层、σ = 1/√d 时为 1", "size, 1 in layer 1 at σ = 1/√d"),
+    plot->y = (doc_axis){.label = doc_text(doc, "大小，第 1 层、σ = 1/√d_in 时为 1", "size, 1 in layer 1 at σ = 1/√d_in"),
                          .logarithmic = true};
     for (int l = 0; l < LAYERS; l++) {
         double sizes[SCALES];
@@ -289,7 +289,7 @@ static void plot_depths(lesson *lesson, const init_run *run) {
     plot = doc_add_plot(doc, "reaching-depth",
                         doc_text(doc, "到达每一层 W_q 的梯度", "The gradient that reaches W_q of each layer"));
     plot->x = (doc_axis){.label = doc_text(doc, "层", "layer")};
-    plot->y = (doc_axis){.label = doc_text(doc, "大小，第 1 层、σ = 1/√d 时为 1", "size, 1 in layer 1 at σ = 1/√d"),
+    plot->y = (doc_axis){.label = doc_text(doc, "大小，第 1 层、σ = 1/√d_in 时为 1", "size, 1 in layer 1 at σ = 1/√d_in"),
                          .logarithmic = true};
     for (int i = 0; i < SHOWN; i++) {
         double sizes[DEPTH];
@@ -315,9 +315,9 @@ static const char *which_is_worse(const doc *doc, const init_run *run, int64_t d
                           : doc_text(doc, "太大还学得动：第 %d 层到达 %.3f",
                                      "Too large can still learn: %2$.3f arrives in layer %1$d", DEPTH, large);
     return doc_text(
-        doc, "两头都不好。太小：权重几乎平分，到达 W_q 的梯度是常用大小时的 %.3f，学得慢。%s。常用的是 1/√d = %.3f。",
+        doc, "两头都不好。太小：权重几乎平分，到达 W_q 的梯度是常用大小时的 %.3f，学得慢。%s。常用的是 1/√d_in = %.3f。",
         "Both are bad. Too small: weights are nearly equal, and %.3f of the usual gradient reaches W_q, so learning is "
-        "slow. %s. Usual is 1/√d = %.3f.",
+        "slow. %s. Usual is 1/√d_in = %.3f.",
         small, end, 1 / sqrt((double)dim));
 }
 
@@ -332,7 +332,7 @@ void lesson_initialisation(lesson *lesson) {
         "Training starts from random W. How large should they be? %d random words, %lld wide, %d layers; watch scores, entropy "
         "and gradients.",
         WORDS, (long long)dim, DEPTH);
-    doc_formula(doc, "W ~ N(0, σ²)        S = (X·W_q)·(X·W_k)ᵀ / √d");
+    doc_formula(doc, "W ~ N(0, σ²)        S = (X·W_q)·(X·W_k)ᵀ / √d_k");
     doc_ask(doc, doc_text(doc, "W 太大和太小，哪个更糟？", "Which is worse, W too large or too small?"),
             which_is_worse(doc, &run, dim));
     plot_first(lesson, &run);

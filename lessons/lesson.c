@@ -57,6 +57,7 @@ bool lesson_run(lesson *lesson, const lesson_entry *entry, clattn_context *conte
     lesson_device_text(language, &info, device, LESSON_DEVICE_TEXT);
     lesson->doc.device = device;
     entry->run(lesson);
+    doc_tell_apart(&lesson->doc);
     return true;
 }
 
@@ -107,6 +108,15 @@ static size_t word_length(const char *text) {
     return length;
 }
 
+/* A word and what it means, side by side; in brackets where both are of one script, and would read as two words. */
+static const char *label_word(const lesson *lesson, const char *word, const char *meaning) {
+    uint32_t code;
+    display_decode(word, &code);
+    if (meaning == NULL) return word;
+    const bool one_script = lesson->doc.language == DOC_EN && display_code_width(code) == 1;
+    return arena_format(lesson->doc.arena, one_script ? "%s (%s)" : "%s %s", word, meaning);
+}
+
 static lesson_words take_own_words(lesson *lesson, const lesson_word *own, int64_t count) {
     arena *arena = &lesson->arena;
     const char **at = ARENA_NEW(arena, const char *, count), **labels = ARENA_NEW(arena, const char *, count),
@@ -114,7 +124,7 @@ static lesson_words take_own_words(lesson *lesson, const lesson_word *own, int64
     for (int64_t i = 0; i < count; i++) {
         at[i] = own[i].word;
         meanings[i] = lesson->doc.language == DOC_ZH ? own[i].zh : own[i].en;
-        labels[i] = meanings[i] != NULL ? arena_format(arena, "%s %s", at[i], meanings[i]) : at[i];
+        labels[i] = label_word(lesson, at[i], meanings[i]);
     }
     return (lesson_words){.count = count, .at = at, .meanings = meanings[0] != NULL ? meanings : NULL, .labels = labels};
 }

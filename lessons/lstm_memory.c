@@ -62,7 +62,7 @@ static void show_cosines(lesson *lesson, const pairs_setting *setting, const mod
     plot->y = (doc_axis){.label = doc_text(doc, "最终 h 的余弦", "cosine of the final h"), .low = 0, .high = 1};
     for (size_t i = 0; i < count; i++) {
         x[i] = (double)setting->lengths[i];
-        lengths[i] = arena_format(arena, "L=%lld", (long long)setting->lengths[i]);
+        lengths[i] = arena_format(arena, "n=%lld", (long long)setting->lengths[i]);
     }
     for (int m = 0; m < MODELS; m++) {
         names[m] = models[m].name;
@@ -215,10 +215,11 @@ static void show_gates(lesson *lesson, const pairs_setting *setting, const model
     for (int t = 0; t < GATE_STEPS; t++) words[t] = doc_text(doc, "词 %d", "word %d", t + 1);
     const mat shown = mat_block(arena, mat_transposed(arena, (mat){GATE_STEPS, GATES, open.at}), 0, GATES_SHOWN, 0, GATE_STEPS);
     doc_step(doc, "三道门，一个词一个词地开合：1 是全开，0 是关上。", "The three gates, word by word: 1 is open, 0 is shut.");
-    doc_matrix *map = lesson_show(lesson, "gates",
-                                  doc_text(doc, "%s：门开几成（%lld 个数的平均）",
-                                           "%s: how far its gates are open, mean of %lld numbers", model->name, (long long)dim),
-                                  "σ", DOC_ROLE_LSTM, shown, arena_grow(arena, names, sizeof names, sizeof names), words);
+    doc_matrix *map =
+        lesson_show(lesson, "gates",
+                    doc_text(doc, "%s：门开几成（%lld 个数的平均）", "%s: how far its gates are open, mean of %lld numbers",
+                             model->name, (long long)dim),
+                    "i(t), o(t), f(t)", DOC_ROLE_LSTM, shown, arena_grow(arena, names, sizeof names, sizeof names), words);
     lesson_scale(map, 0, 1);
     map->decimals = 3;
     float least = 1, most = 0;
@@ -252,13 +253,13 @@ void lesson_lstm_memory(lesson *lesson) {
             "The LSTM has a conveyor belt, c, beside its memory h. What lies on it travels on and is not rewritten at "
             "every step. Three gates tend it: forget says how much of the old stays, input how much of the new word goes "
             "on, output how much is shown to h.");
-    doc_formula(doc, "c(t) = f ⊙ c(t-1) + i ⊙ tanh(…)        h(t) = o ⊙ tanh(c(t))");
+    doc_formula(doc, "c(t) = f(t) ⊙ c(t-1) + i(t) ⊙ tanh(…)        h(t) = o(t) ⊙ tanh(c(t))");
     doc_say(doc, "⊙ 是逐个数相乘；… 是 W_in·x(t) + W_h·h(t-1)，每道门和新内容各有自己的 W；sigmoid 把任何数压到 0 与 1 之间。",
             "⊙ multiplies number by number; … is W_in·x(t) + W_h·h(t-1), with W of its own for each gate and for what is new; "
             "sigmoid "
             "squeezes any number into 0 to 1.");
-    doc_say(doc, "遗忘门 f = sigmoid(… + b)。偏置 b = %g 时，光凭偏置就留下 %.4f。",
-            "The forget gate is f = sigmoid(… + b). With b = %g the bias alone keeps %.4f.", open_bias,
+    doc_say(doc, "遗忘门 f(t) = sigmoid(… + b)。偏置 b = %g 时，光凭偏置就留下 %.4f。",
+            "The forget gate is f(t) = sigmoid(… + b). With b = %g the bias alone keeps %.4f.", open_bias,
             lesson_sigmoid(lesson, mat_of(&lesson->arena, 1, 1, &open_bias)).at[0]);
     const double last = models[MODELS - 1].cosines[setting.length_count - 1];
     doc_ask(doc,

@@ -81,8 +81,9 @@ void lesson_rnn_step(lesson *lesson) {
                  stacked[] = {old[0], old[1], word[0], word[1]};
     const mat both =
         lesson_product(lesson, mat_of(arena, 2, 4, side_by_side), mat_of(arena, 4, 1, stacked)); /* [W_h W_in]·[h; x] */
-    lesson_derive(lesson_show(lesson, "sum", doc_text(doc, "相加", "The sum"), "z", DOC_ROLE_PLAIN, both, NULL, NULL),
-                  DOC_RULE_SUM, "carried", "written", 1);
+    lesson_derive(
+        lesson_show(lesson, "sum", doc_text(doc, "相加", "The sum"), "W_h·h + W_in·x", DOC_ROLE_PLAIN, both, NULL, NULL),
+        DOC_RULE_SUM, "carried", "written", 1);
     doc_matrix *shown =
         lesson_show(lesson, "h", doc_text(doc, "新记忆 h(t)", "New memory h(t)"), "h", DOC_ROLE_RECURRENCE, h, NULL, NULL);
     lesson_derive(shown, DOC_RULE_TANH, "sum", NULL, 1);
@@ -179,11 +180,11 @@ static void show_trace(lesson *lesson, const pairs_setting *setting, numpy_rando
     }
     doc_step(doc, "取一对句子，一个词一个词地读。A 和 B 从第 2 个词起完全相同。",
              "Take one pair, and read word by word. From word 2 on, A and B are the same.");
-    doc_matrix *first =
-        lesson_show(lesson, "h-a", doc_text(doc, "句子 A 的 h", "h of sentence A"), "A", DOC_ROLE_RECURRENCE, a, labels, NULL);
+    doc_matrix *first = lesson_show(lesson, "h-a", doc_text(doc, "句子 A 的 h", "h of sentence A"), "h_A", DOC_ROLE_RECURRENCE,
+                                    a, labels, NULL);
     doc_grow(doc, first, DOC_BY_ROW, NULL);
-    doc_matrix *second =
-        lesson_show(lesson, "h-b", doc_text(doc, "句子 B 的 h", "h of sentence B"), "B", DOC_ROLE_RECURRENCE, b, labels, NULL);
+    doc_matrix *second = lesson_show(lesson, "h-b", doc_text(doc, "句子 B 的 h", "h of sentence B"), "h_B", DOC_ROLE_RECURRENCE,
+                                     b, labels, NULL);
     doc_grow_together(doc, second, DOC_BY_ROW);
     lesson_scale(first, -1, 1);
     lesson_scale(second, -1, 1);
@@ -227,7 +228,7 @@ void lesson_rnn_bottleneck(lesson *lesson) {
         "A whole sentence has to fit into the last h: %lld numbers. Is the first word still in there? An experiment: two "
         "sentences that differ in the first word alone, and their two final h compared.",
         (long long)setting.dim);
-    doc_formula(doc, "cos(a, b) = a·b / (|a|·|b|)        h = tanh(W_h·h + W_in·x)");
+    doc_formula(doc, "cos(h_A, h_B) = h_A·h_B / (|h_A|·|h_B|)        h = tanh(W_h·h + W_in·x)");
     doc_say(doc, "余弦说两个向量的方向有多一致：1 是同一个方向，0 是互不相干，-1 是相反。",
             "The cosine says how far two vectors point the same way: 1 the same, 0 unrelated, -1 opposite.");
     doc_ask(doc, doc_text(doc, "句子多长时，两个 h 就分不出来了？", "At which length can the two h no longer be told apart?"),

@@ -46,11 +46,11 @@ static void measure_dims(lesson *lesson, numpy_random *random, scaling_run *run)
 static void plot_ways(lesson *lesson, const char *id, const char *title, const char *axis, const scaling_run *run,
                       const double values[WAYS][CLI_MAX_INTEGERS]) {
     doc *doc = &lesson->doc;
-    const char *const names[WAYS] = {doc_text(doc, "不缩放", "no scale"), doc_text(doc, "除以 √d", "divided by √d"),
-                                     doc_text(doc, "除以 d", "divided by d")};
+    const char *const names[WAYS] = {doc_text(doc, "不缩放", "no scale"), doc_text(doc, "除以 √d_k", "divided by √d_k"),
+                                     doc_text(doc, "除以 d_k", "divided by d_k")};
     const doc_role roles[WAYS] = {DOC_ROLE_RECURRENCE, DOC_ROLE_WEIGHTS, DOC_ROLE_LSTM};
     doc_plot *plot = doc_add_plot(doc, id, title);
-    plot->x = (doc_axis){.label = doc_text(doc, "向量宽度 d", "width of the vectors d"), .logarithmic = true};
+    plot->x = (doc_axis){.label = doc_text(doc, "q 和 k 的宽度 d_k", "width of q and k, d_k"), .logarithmic = true};
     plot->y = (doc_axis){.label = axis, .low = 0, .high = 1};
     for (int w = 0; w < WAYS; w++) doc_add_series(doc, plot, names[w], roles[w], run->count, run->dims, values[w]);
 }
@@ -63,40 +63,44 @@ void lesson_scaling(lesson *lesson) {
     numpy_seed(&random, seed);
     measure_dims(lesson, &random, &run);
     const size_t last = run.count - 1;
-    doc_say(doc,
-            "q·k 是 d 个乘积的和。各数独立、均值 0、方差 1 时，每个乘积方差也是 1，加起来方差就是 d：向量越宽，打分越极端。",
-            "q·k is a sum of d products. Of independent numbers of mean 0 and variance 1 each product has variance 1, so the "
-            "sum has variance d: the wider the vectors, the more extreme the scores.");
-    doc_formula(doc, "Var(q·k) = d        Var(q·k / √d) = 1        Var(q·k / d) = 1/d");
+    doc_say(
+        doc,
+        "q·k 是 d_k 个乘积的和。各数独立、均值 0、方差 1 时，每个乘积方差也是 1，加起来方差就是 d_k：向量越宽，打分越极端。",
+        "q·k is a sum of d_k products. Of independent numbers of mean 0 and variance 1 each product has variance 1, so the "
+        "sum has variance d_k: the wider the vectors, the more extreme the scores.");
+    doc_formula(doc, "Var(q·k) = d_k        Var(q·k / √d_k) = 1        Var(q·k / d_k) = 1/d_k");
     doc_ask(doc,
             doc_text(doc, "宽度 %g，不缩放，最大的权重会有多大？一共 %d 个词。",
                      "At width %g and without a scale, how large will the largest weight be? There are %d words.",
                      run.dims[last], WORDS),
-            doc_text(doc, "平均 %.2f。除以 √d 是 %.2f，除以 d 是 %.3f；平分是 %.3f。",
-                     "%.2f on average. Divided by √d it is %.2f, divided by d %.3f; an equal share is %.3f.",
+            doc_text(doc, "平均 %.2f。除以 √d_k 是 %.2f，除以 d_k 是 %.3f；平分是 %.3f。",
+                     "%.2f on average. Divided by √d_k it is %.2f, divided by d_k %.3f; an equal share is %.3f.",
                      run.largest[0][last], run.largest[1][last], run.largest[2][last], 1.0 / WORDS));
     doc_step(doc, "%d 个随机查询乘 %d 个随机键（种子 %u），量一量打分的方差。",
              "%d random queries times %d random keys (seed %u): the variance of the scores.", WORDS, WORDS, seed);
     doc_plot *plot =
         doc_add_plot(doc, "variance", doc_text(doc, "打分的方差随宽度增长", "The variance of scores grows with the width"));
-    plot->x = (doc_axis){.label = doc_text(doc, "向量宽度 d", "width of the vectors d"), .logarithmic = true};
+    plot->x = (doc_axis){.label = doc_text(doc, "q 和 k 的宽度 d_k", "width of q and k, d_k"), .logarithmic = true};
     plot->y = (doc_axis){.label = doc_text(doc, "q·k 的方差", "variance of q·k"), .logarithmic = true};
     plot->decimals = 2;
     doc_add_series(doc, plot, doc_text(doc, "量出来的", "measured"), DOC_ROLE_SCORES, run.count, run.dims, run.variance);
-    doc_add_series(doc, plot, doc_text(doc, "算出来的：d", "expected: d"), DOC_ROLE_PLAIN, run.count, run.dims, run.dims);
-    doc_summary(doc, "d = %g 时量得 %.1f。", "At d = %g it measures %.1f.", run.dims[last], run.variance[last]);
-    doc_step(doc, "softmax 之后，熵说明权重有多分散：1 是平分，0 是全给一个词。",
-             "After softmax, entropy says how widely weights are spread: 1 is equal, 0 is all on one word.");
+    doc_add_series(doc, plot, doc_text(doc, "算出来的：d_k", "expected: d_k"), DOC_ROLE_PLAIN, run.count, run.dims, run.dims);
+    doc_summary(doc, "d_k = %g 时量得 %.1f。", "At d_k = %g it measures %.1f.", run.dims[last], run.variance[last]);
+    doc_step(
+        doc, "softmax 之后，熵说明权重有多分散：−Σ A·log A 除以 log n，1 是平分，0 是全给一个词。",
+        "After softmax, entropy says how widely weights are spread: −Σ A·log A over log n, 1 when equal, 0 when all is on one "
+        "word.");
     plot_ways(lesson, "entropy", doc_text(doc, "权重的熵", "The entropy of the weights"),
               doc_text(doc, "熵，平分为 1", "entropy, 1 when equal"), &run, run.entropy);
-    doc_summary(doc, "d = %g：不缩放 %.2f，√d %.2f，d %.2f。只有 √d 与宽度无关。",
-                "At d = %g: without a scale %.2f, √d %.2f, d %.2f. Only √d does not depend on the width.", run.dims[last],
-                run.entropy[0][last], run.entropy[1][last], run.entropy[2][last]);
+    doc_summary(doc, "d_k = %g：不缩放 %.2f，除以 √d_k %.2f，除以 d_k %.2f。只有除以 √d_k 与宽度无关。",
+                "At d_k = %g: without a scale %.2f, divided by √d_k %.2f, by d_k %.2f. Only √d_k does not depend on the width.",
+                run.dims[last], run.entropy[0][last], run.entropy[1][last], run.entropy[2][last]);
     plot_ways(lesson, "largest", doc_text(doc, "最大的权重", "The largest weight"),
               doc_text(doc, "最大权重，各行平均", "largest weight, mean of rows"), &run, run.largest);
-    doc_summary(doc, "接近 1 就是饱和：softmax 的导数 a(1 - a) 接近 0，梯度过不去。",
-                "Near 1 is saturation: softmax's derivative a(1 - a) is near 0, and no gradient passes.");
-    doc_correct(doc, doc_text(doc, "除以 d 更保险。", "Dividing by d is safer still."),
+    doc_summary(
+        doc, "接近 1 就是饱和：权重为 A 时 softmax 的导数是 A·(1 − A)，接近 0，梯度过不去。",
+        "Near 1 is saturation: at a weight A the derivative of softmax is A·(1 − A), which is near 0, and no gradient passes.");
+    doc_correct(doc, doc_text(doc, "除以 d_k 更保险。", "Dividing by d_k is safer still."),
                 doc_text(doc, "那打分全挤在 0 附近，权重全一样，注意力什么也没选。",
                          "Then all scores crowd around 0, all weights are alike, and attention selects nothing."));
 }

@@ -268,7 +268,7 @@ void lesson_serial_steps(lesson *lesson) {
             "Step t of a recurrence needs the h of step t-1, so no two steps can be done at once. A result z(i) of "
             "attention needs all words, and those are there from the start.");
     lesson_introduce_words(lesson, words, "狗追着那个红球", "The dog chased the red ball");
-    doc_formula(doc, "h(t) ← h(t-1), x(t)        z(i) ← x(1) … x(L)");
+    doc_formula(doc, "h(t) ← h(t-1), x(t)        z(i) ← x(1) … x(n)");
     doc_ask(doc, doc_text(doc, "步少的一定快吗？", "Is the one with fewer steps always the faster one?"),
             who_wins(doc, &race.sides));
     doc_step(doc, "依赖图：时间向右走，同一列的同时做。",
@@ -278,7 +278,7 @@ void lesson_serial_steps(lesson *lesson) {
     show_counts(lesson, &race);
     plot_race(lesson, &race, width);
     doc_correct(doc, doc_text(doc, "注意力做的运算少，所以快。", "Attention is fast because it computes less."),
-                doc_text(doc, "长句子它算得更多：L² 对 L。它快在这些运算互不等待，可以摊给所有核心。",
-                         "For long sentences it computes more: L² against L. It is fast where those operations, none "
+                doc_text(doc, "长句子它算得更多：n² 对 n。它快在这些运算互不等待，可以摊给所有核心。",
+                         "For long sentences it computes more: n² against n. It is fast where those operations, none "
                          "waiting for another, can be dealt out to all cores."));
 }

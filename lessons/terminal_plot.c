@@ -9,7 +9,7 @@
 #include "display.h"
 #include "terminal.h"
 
-enum { PLOT_COLS = 64, PLOT_ROWS = 14, BAR_COLS = 32, CATEGORY_COLS = 16, TABLE_ROWS = 12 };
+enum { PLOT_COLS = 64, PLOT_ROWS = 14, BAR_COLS = 32, CATEGORY_COLS = 16, TABLE_ROWS = 12, SPACE_NAMES = 24 };
 
 const char *terminal_mark(size_t series) {
     static const char *const marks[] = {"●", "▲", "■", "◆", "○", "△", "□", "◇"};
@@ -297,29 +297,123 @@ static void place(const frame *frame, const double point[3], int *row, int *col)
     *row = PLOT_ROWS - 1 - (int)lround(at[1] * (PLOT_ROWS - 1));
 }
 
-static void draw_point(canvas *canvas, const frame *frame, const doc_point *point, bool arrow) {
+/* Dots between two points, the ends left out; where they end. */
+static void draw_dots(canvas *canvas, const frame *frame, const double from[3], const double to[3], const char *dot,
+                      int end[2]) {
     int r0, c0, r1, c1;
-    place(frame, point->from, &r0, &c0);
-    place(frame, point->to, &r1, &c1);
-    int steps = arrow ? (int)fmax(abs(r1 - r0), abs(c1 - c0)) : 0;
+    place(frame, from, &r0, &c0);
+    place(frame, to, &r1, &c1);
+    const int steps = (int)fmax(abs(r1 - r0), abs(c1 - c0));
     for (int i = 1; i < steps; i++)
-        canvas_put(canvas, r0 + (r1 - r0) * i / steps, c0 + (c1 - c0) * i / steps, "·", DOC_ROLE_PLAIN);
-    canvas_put(canvas, r0, c0, "○", DOC_ROLE_X);
-    if (arrow) canvas_put(canvas, r1, c1, "●", DOC_ROLE_OUT);
-    canvas_put(canvas, arrow ? r1 : r0, (arrow ? c1 : c0) + 2, point->label, DOC_ROLE_PLAIN);
+        canvas_put(canvas, r0 + (r1 - r0) * i / steps, c0 + (c1 - c0) * i / steps, dot, DOC_ROLE_PLAIN);
+    end[0] = r1;
+    end[1] = c1;
+}
+
+/* Where all axes begin, and where each ends: the least and the largest of the points, and 0. */
+typedef struct box {
+    double low[3], high[3];
+} box;
+
+static void widen_box(box *box, const double point[3]) {
+    for (int d = 0; d < 3; d++) {
+        box->low[d] = fmin(box->low[d], point[d]);
+        box->high[d] = fmax(box->high[d], point[d]);
+    }
+}
+
+static box find_box(const doc_space *space) {
+    box box = {{0}, {0}};
+    for (size_t i = 0; i < space->count; i++) {
+        widen_box(&box, space->points[i].from);
+        if (space->arrows) widen_box(&box, space->points[i].to);
+    }
+    for (int d = 0; d < 3; d++) { /* an axis goes on to a whole number */
+        box.low[d] = floor(box.low[d]);
+        box.high[d] = ceil(box.high[d]);
+    }
+    return box;
+}
+
+static void axis_end(const box *box, int axis, double end[3]) {
+    for (int d = 0; d < 3; d++) end[d] = d == axis ? box->high[d] : box->low[d];
+}
+
+static void draw_axes(canvas *canvas, const frame *frame, const doc_space *space, const box *box) {
+    static const char *const dots[] = {"/", "-", "|"};
+    int at[2];
+    for (int d = 0; d < 3; d++) {
+        char name[48];
+        double end[3];
+        axis_end(box, d, end);
+        draw_dots(canvas, frame, box->low, end, dots[d], at);
+        snprintf(name, sizeof name, "%.16s=%.0f", space->axes[d] != NULL ? space->axes[d] : "", box->high[d]);
+        canvas_put(canvas, at[0], at[1], name, DOC_ROLE_PLAIN);
+    }
+    place(frame, box->low, &at[0], &at[1]);
+    canvas_put(canvas, at[0], at[1], "+", DOC_ROLE_PLAIN);
+}
+
+/* The point and its arrow; where its name belongs. */
+static void draw_point(canvas *canvas, const frame *frame, const doc_point *point, bool arrow, int at[2]) {
+    int start[2];
+    place(frame, point->from, &start[0], &start[1]);
+    at[0] = start[0];
+    at[1] = start[1];
+    if (arrow) draw_dots(canvas, frame, point->from, point->to, "·", at);
+    canvas_put(canvas, start[0], start[1], "○", DOC_ROLE_X);
+    if (arrow) canvas_put(canvas, at[0], at[1], "●", DOC_ROLE_OUT);
+}
+
+/* Whether nothing stands there. */
+static bool is_free(const canvas *canvas, int row, int col, int width) {
+    if (row < 0 || row >= PLOT_ROWS || col < 0 || col + width > PLOT_COLS) return false;
+    for (int c = col; c < col + width; c++)
+        if (strcmp(canvas->cells[row][c], " ") != 0) return false;
+    return true;
+}
+
+/* Beside a point, where it covers nothing; on its right where there is no such place. */
+static void draw_name(canvas *canvas, const int at[2], const char *name) {
+    const int width = display_width(name), right = at[1] + 2, left = at[1] - 1 - width;
+    const int places[][2] = {{at[0], right},    {at[0], left},     {at[0] - 1, right}, {at[0] + 1, right},
+                             {at[0] - 1, left}, {at[0] + 1, left}, {at[0] - 2, right}, {at[0] + 2, right}};
+    size_t n = 0;
+    while (n < sizeof places / sizeof *places && !is_free(canvas, places[n][0], places[n][1], width)) n++;
+    if (n == sizeof places / sizeof *places) n = 0;
+    canvas_put(canvas, places[n][0], places[n][1], name, DOC_ROLE_PLAIN);
+}
+
+static void draw_points(canvas *canvas, const frame *frame, const doc_space *space) {
+    int ends[SPACE_NAMES][2], at[2];
+    for (size_t i = 0; i < space->count; i++)
+        draw_point(canvas, frame, &space->points[i], space->arrows, i < SPACE_NAMES ? ends[i] : at);
+    for (size_t i = 0; i < space->count && i < SPACE_NAMES; i++) draw_name(canvas, ends[i], space->points[i].label);
 }
 
 void terminal_space(const terminal *terminal, const doc_block *block) {
     const doc_space *space = block->space;
+    const box box = find_box(space);
     frame frame = {{INFINITY, INFINITY}, {-INFINITY, -INFINITY}};
     canvas canvas;
     for (size_t i = 0; i < space->count; i++) {
         frame_point(&frame, space->points[i].from);
         if (space->arrows) frame_point(&frame, space->points[i].to);
     }
+    frame_point(&frame, box.low);
+    for (int d = 0; d < 3; d++) {
+        double end[3];
+        axis_end(&box, d, end);
+        frame_point(&frame, end);
+    }
     canvas_clear(&canvas);
-    for (size_t i = 0; i < space->count; i++) draw_point(&canvas, &frame, &space->points[i], space->arrows);
+    draw_axes(&canvas, &frame, space, &box);
+    draw_points(&canvas, &frame, space);
     canvas_print(terminal, &canvas, NULL, -1);
+    fprintf(terminal->out,
+            terminal_say(terminal, "  斜着看：%s 轴朝你来，%s 轴向右，%s 轴向上；三根轴从 + 处的 (%.0f, %.0f, %.0f) 出发\n",
+                         "  seen obliquely: %s comes towards you, %s goes right, %s up; from (%.0f, %.0f, %.0f) at +\n"),
+            space->axes[0], space->axes[1], space->axes[2], box.low[0], box.low[1], box.low[2]);
     for (size_t i = 0; i < space->count; i++) {
         const doc_point *p = &space->points[i];
         fputs("  ", terminal->out);

@@ -12,6 +12,7 @@
 #include "lessons/display.h"
 #include "lessons/doc_json.h"
 #include "lessons/lesson.h"
+#include "lessons/symbols.h"
 #include "lessons/terminal.h"
 #include "support.h"
 
@@ -236,6 +237,8 @@ static double derived(const doc_matrix *m, const doc_matrix *left, const doc_mat
         return cell(left, i, j) + cell(right, i, j);
     case DOC_RULE_TANH:
         return tanh(cell(left, i, j));
+    case DOC_RULE_LOG:
+        return log(cell(left, i, j));
     default:
         return NAN;
     }
@@ -382,6 +385,35 @@ static void run_native(lesson *lesson, const char *name, clattn_context *context
     run_lesson(lesson, lesson_find(name), context, DOC_EN, parameters);
 }
 
+static bool is_said(const doc *doc, const char *words) {
+    for (const doc_block *block = doc->first; block != NULL; block = block->next)
+        if ((block->text != NULL && strstr(block->text, words) != NULL) ||
+            (block->summary != NULL && strstr(block->summary, words) != NULL))
+            return true;
+    return false;
+}
+
+/* A lesson as a terminal shows it. */
+static char *printed(const char *name, clattn_context *context, doc_language language) {
+    lesson lesson;
+    char *text = NULL;
+    size_t size = 0;
+    run_lesson(&lesson, lesson_find(name), context, language, &defaults);
+    terminal terminal = {.out = open_memstream(&text, &size)};
+    ck_assert(terminal_print(&terminal, &lesson.doc));
+    fclose(terminal.out);
+    lesson_free(&lesson);
+    for (char *c = text; *c != '\0'; c++)
+        if (*c == '\n') *c = ' '; /* as if no line had been broken */
+    return text;
+}
+
+static void expect_said(const char *name, clattn_context *context, doc_language language, const char *words) {
+    char *text = printed(name, context, language);
+    ck_assert_msg(strstr(text, words) != NULL, "%s does not say %s: %s", name, words, text);
+    free(text);
+}
+
 START_TEST(claims_hold) {
     clattn_context *context = native_context();
     lesson l;
@@ -415,6 +447,139 @@ START_TEST(claims_hold) {
     ck_assert_double_eq(number(&l, "serial_steps/attention_steps/16"), 3); /* scores, softmax, weighted values */
     ck_assert_double_ge(number(&l, "serial_steps/noise/16"), 0);
     lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* The online softmax by its formulas, in double: what is kept after each tile. */
+START_TEST(tiles_are_as_the_formulas_say) {
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "softmax", context, &defaults);
+    const figure *scores = figures_find(&l.figures, "softmax/tile_scores"),
+                 *values = figures_find(&l.figures, "softmax/tile_values");
+    const figure *sums = figures_find(&l.figures, "softmax/tile_sums"),
+                 *accs = figures_find(&l.figures, "softmax/tile_accumulators");
+    const int64_t states = sums->size[0], tile = scores->size[1] / (states - 1);
+    double max = -INFINITY, sum = 0, acc = 0;
+    ck_assert_int_eq(states, 5);
+    for (int64_t t = 0; t < states; t++) {
+        ck_assert_double_eq_tol(sums->numbers[t], sum, 1e-5);
+        ck_assert_double_eq_tol(accs->numbers[t], acc, 1e-5);
+        for (int64_t j = t * tile; j < (t + 1) * tile && j < scores->size[1]; j++) {
+            const double before = max;
+            max = fmax(max, scores->numbers[j]);
+            sum = sum * exp(before - max) + exp(scores->numbers[j] - max);
+            acc = acc * exp(before - max) + exp(scores->numbers[j] - max) * values->numbers[j];
+        }
+    }
+    ck_assert_double_eq_tol(number(&l, "softmax/whole"), acc / sum, 1e-5);
+    const doc_matrix *tiles = find_block(&l.doc, "tiles")->matrix;
+    ck_assert(cell(tiles, 0, 0) == -INFINITY && cell(tiles, 0, 2) == 0 && cell(tiles, 0, 3) == 0 && cell(tiles, 1, 1) == 0);
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* What no operator computes: the two softmaxes that are wrong, and the row of the mask that is NaN. Sines are in the figures.
+ */
+START_TEST(what_lessons_compute_themselves_is_right) {
+    static const struct {
+        const char *path;
+        double shift;
+    } wrong[] = {{"softmax/naive", 0}, {"softmax/one_maximum_for_all", 102}};
+    static const float scores[2][3] = {{100, 101, 102}, {-20, -19, -18}};
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "softmax", context, &defaults);
+    for (size_t w = 0; w < COUNT(wrong); w++) {
+        const figure *got = figures_find(&l.figures, wrong[w].path);
+        for (int i = 0; i < 2; i++) {
+            for (int j = 0; j < 3; j++) {
+                float sum = 0; /* in single precision, whose limits are the point */
+                for (int u = 0; u < 3; u++) sum += (float)exp(scores[i][u] - wrong[w].shift);
+                const double wanted = (float)exp(scores[i][j] - wrong[w].shift) / sum, value = got->numbers[3 * i + j];
+                ck_assert_msg(isnan(wanted) ? isnan(value) : fabs(value - wanted) <= 1e-5, "%s(%d, %d)", wrong[w].path, i, j);
+            }
+        }
+    }
+    lesson_free(&l);
+    static const char *const confessing[] = {"softmax", "mask", "positions"};
+    for (size_t i = 0; i < COUNT(confessing); i++) {
+        for (int language = DOC_ZH; language <= DOC_EN; language++) {
+            run_lesson(&l, lesson_find(confessing[i]), context, (doc_language)language, &defaults);
+            ck_assert_msg(is_said(&l.doc, language == DOC_ZH ? "由本课自己算" : "computed by the lesson itself"), "%s",
+                          confessing[i]);
+            lesson_free(&l);
+        }
+    }
+    clattn_context_destroy(context);
+}
+END_TEST
+
+static double distance_of_rows(const figure *a, int64_t i, const figure *b, int64_t j) {
+    double sum = 0;
+    for (int64_t d = 0; d < a->size[1]; d++) sum += pow(a->numbers[i * a->size[1] + d] - b->numbers[j * b->size[1] + d], 2);
+    return sqrt(sum);
+}
+
+/* What word-vectors says of its arrows, and alignment of its contexts. */
+START_TEST(outputs_are_near_what_they_are_said_to_be) {
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "word-vectors", context, &defaults);
+    const figure *z = figures_find(&l.figures, "word_vectors/Z"), *v = figures_find(&l.figures, "word_vectors/V");
+    const figure *mean = figures_find(&l.figures, "word_vectors/mean_of_V");
+    double farthest = 0, length = 0;
+    for (int64_t d = 0; d < 3; d++) {
+        double sum = 0;
+        for (int64_t i = 0; i < 5; i++) sum += v->numbers[3 * i + d] / 5;
+        ck_assert_double_eq_tol(mean->numbers[d], sum, 1e-5);
+        length += sum * sum;
+    }
+    for (int64_t i = 0; i < 5; i++) farthest = fmax(farthest, distance_of_rows(z, i, mean, 0) / sqrt(length));
+    ck_assert_double_eq_tol(number(&l, "word_vectors/farthest_from_mean"), farthest, 1e-5);
+    ck_assert_double_lt(number(&l, "word_vectors/widest_angle"), 1);
+    lesson_free(&l);
+    run_native(&l, "word-vectors", context, &(lesson_parameters){.text = "a b c d e f", .seed = {true, 5}});
+    ck_assert(is_said(&l.doc, "arrows are not parallel") != is_said(&l.doc, "arrows are nearly parallel"));
+    lesson_free(&l);
+    run_native(&l, "alignment", context, &defaults);
+    const figure *contexts = figures_find(&l.figures, "alignment/context"),
+                 *states = figures_find(&l.figures, "alignment/values");
+    static const int64_t nearest[] = {1, 0, 2, 3};
+    for (int64_t i = 0; i < 4; i++)
+        for (int64_t j = 0; j < 4; j++)
+            ck_assert_double_le(distance_of_rows(contexts, i, states, nearest[i]), distance_of_rows(contexts, i, states, j));
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* Numbers that are written alike are no tie: more digits tell them apart; those that single precision does not tell apart are.
+ */
+START_TEST(ties_are_of_numbers_not_of_digits) {
+    static const double values[] = {0.2082, 0.2112, 0.18, 0.2, 0.2 + 1e-9, 0.2, 0.5, 0.5, 0.1, NAN, 0.3, 0.31};
+    jmp_buf escape;
+    arena arena = {.escape = &escape};
+    ck_assert_int_eq(setjmp(escape), 0);
+    doc doc = {.arena = &arena, .language = DOC_EN};
+    doc_matrix *m = doc_add_matrix(&doc, "a", "title", 4, 3);
+    m->values = values;
+    m->role = DOC_ROLE_WEIGHTS;
+    doc_tell_apart(&doc);
+    static const bool top[] = {false, true, false, false, false, false, true, true, false, false, false, true};
+    static const int decimals[] = {3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2};
+    for (int i = 0; i < 12; i++) {
+        ck_assert_msg(m->top[i] == top[i], "top %d", i);
+        ck_assert_msg(doc_cell_decimals(m, i / 3, i % 3) == decimals[i], "decimals %d", i);
+    }
+    ck_assert_int_eq(doc_decimals_apart(0.20289, 0.20317, 2), 4);
+    ck_assert(doc_alike(1, 1 + 1e-7) && !doc_alike(1, 1 + 1e-6) && doc_alike(0, 0) && !doc_alike(0, 1e-30));
+    arena_free(&arena);
+    clattn_context *context = native_context();
+    expect_said("word-vectors", context, DOC_EN, "“中国” looks most at “很” (0.211; “的” comes close with 0.208)");
+    expect_said("word-vectors", context, DOC_EN, "0.19   0.208    0.18   0.211    0.20");
     clattn_context_destroy(context);
 }
 END_TEST
@@ -598,27 +763,6 @@ END_TEST
 
 /* ---- how it is said ------------------------------------------------------------------------------------------------ */
 
-/* A lesson as a terminal shows it. */
-static char *printed(const char *name, clattn_context *context, doc_language language) {
-    lesson lesson;
-    char *text = NULL;
-    size_t size = 0;
-    run_lesson(&lesson, lesson_find(name), context, language, &defaults);
-    terminal terminal = {.out = open_memstream(&text, &size)};
-    ck_assert(terminal_print(&terminal, &lesson.doc));
-    fclose(terminal.out);
-    lesson_free(&lesson);
-    for (char *c = text; *c != '\0'; c++)
-        if (*c == '\n') *c = ' '; /* as if no line had been broken */
-    return text;
-}
-
-static void expect_said(const char *name, clattn_context *context, doc_language language, const char *words) {
-    char *text = printed(name, context, language);
-    ck_assert_msg(strstr(text, words) != NULL, "%s does not say %s: %s", name, words, text);
-    free(text);
-}
-
 /* Words that are not of the reader's language come with what they mean. */
 START_TEST(foreign_words_are_explained) {
     static const struct {
@@ -629,7 +773,7 @@ START_TEST(foreign_words_are_explained) {
         {"word-vectors", DOC_EN, "“熊猫” (panda)", "熊猫 panda"},
         {"heads", DOC_EN, "“可爱” (cute)", "可爱 cute"},
         {"mask", DOC_EN, "“中国” (China)", "中国 China"},
-        {"alignment", DOC_EN, "“profond” (deep)", "profond deep"},
+        {"alignment", DOC_EN, "“profond” (deep)", "profond (deep)"},
         {"alignment", DOC_ZH, "“amusant”（有趣）", "amusant 有趣"},
         {"alignment", DOC_ZH, "“deep”（深）", "deep 深"},
         {"serial-steps", DOC_ZH, "“ball”（球）", "chased 追"},
@@ -710,6 +854,145 @@ START_TEST(the_state_is_a_column) {
     }
     ck_assert_str_eq(find_block(&l.doc, "carried")->matrix->left, "w_h");
     lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* ---- symbols ------------------------------------------------------------------------------------------------------- */
+
+enum { TOKEN_SIZE = 32 };
+
+static bool is_letter(uint32_t code) {
+    return (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z') || code == 0x3c3 || code == 0x2113 || code == 0x3a3;
+}
+
+/* The next symbol of a formula, from *at on: letters, an index, and what makes it another symbol: "2i", "i(t)". An index that
+ * is a number says of which head, and is left out. False: there is no further one. */
+static bool next_symbol(const char **at, char token[TOKEN_SIZE]) {
+    uint32_t code = 0;
+    char last = 0;
+    while (**at != '\0') {
+        const size_t length = display_decode(*at, &code);
+        if (is_letter(code)) break;
+        last = **at;
+        *at += length;
+    }
+    if (**at == '\0') return false;
+    size_t size = 0;
+    if (**at == 'i' && last == '2') token[size++] = last;
+    while (**at != '\0' && size + 4 < TOKEN_SIZE) {
+        const size_t length = display_decode(*at, &code);
+        if (!is_letter(code)) break;
+        memcpy(token + size, *at, length);
+        size += length;
+        *at += length;
+    }
+    if (**at == '_') {
+        const bool number = (*at)[1] >= '0' && (*at)[1] <= '9';
+        size_t index = 1;
+        while (((*at)[index] >= '0' && (*at)[index] <= '9') || is_letter((unsigned char)(*at)[index])) index++;
+        if (!number && size + index < TOKEN_SIZE) {
+            memcpy(token + size, *at, index);
+            size += index;
+        }
+        *at += index;
+    }
+    token[size] = '\0';
+    const bool gate = strlen(token) == 1 && strchr("fio", *token) != NULL && strncmp(*at, "(t)", 3) == 0;
+    if (gate) {
+        strcat(token, "(t)");
+        *at += strlen("(t)");
+    }
+    return true;
+}
+
+static bool holds_symbol(const char *text, const char *symbol) {
+    char token[TOKEN_SIZE];
+    while (text != NULL && next_symbol(&text, token))
+        if (strcmp(token, symbol) == 0) return true;
+    return false;
+}
+
+/* The texts of a block in which letters are symbols. */
+static int formal_texts(const doc_block *block, const char *texts[1]) {
+    texts[0] = block->kind == DOC_FORMULA ? block->text : block->kind == DOC_MATRIX ? block->matrix->symbol : NULL;
+    return texts[0] != NULL;
+}
+
+static bool is_in_glossary(const char *token) {
+    for (const lesson_symbol *symbol = lesson_symbols; symbol->symbol != NULL; symbol++)
+        if (holds_symbol(symbol->symbol, token)) return true;
+    return false;
+}
+
+/* Functions, and words. */
+static bool is_known_word(const char *token) {
+    static const char *const words[] = {"exp", "log",  "tanh", "cos",       "sin", "softmax", "max",
+                                        "N",   "FLOP", "LSTM", "attention", "Σ",   "Σ_j"};
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (strcmp(words[i], token) == 0) return true;
+    return false;
+}
+
+START_TEST(symbols_are_explained) {
+    clattn_context *context = native_context();
+    int symbols = 0;
+    for (const lesson_entry *entry = lesson_table; entry->name != NULL; entry++) {
+        lesson l;
+        run_native(&l, entry->name, context, &defaults);
+        for (const doc_block *block = l.doc.first; block != NULL; block = block->next) {
+            const char *text[1];
+            char token[TOKEN_SIZE];
+            if (!formal_texts(block, text)) continue;
+            while (next_symbol(&text[0], token)) {
+                symbols++;
+                ck_assert_msg(is_known_word(token) || is_in_glossary(token), "%s: %s has the symbol %s, which nothing explains",
+                              entry->name, block->id, token);
+            }
+        }
+        lesson_free(&l);
+    }
+    ck_assert_int_ge(symbols, 200);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* Whether a lesson has a symbol: in a formula or beside a matrix, or anywhere if an index tells it from a word. */
+static bool has_symbol(const doc *doc, const char *symbol) {
+    const bool indexed = strchr(symbol, '_') != NULL;
+    for (const doc_block *block = doc->first; block != NULL; block = block->next) {
+        const char *text[1];
+        if (formal_texts(block, text) && holds_symbol(text[0], symbol)) return true;
+        if (indexed &&
+            (holds_symbol(block->text, symbol) || holds_symbol(block->title, symbol) || holds_symbol(block->summary, symbol)))
+            return true;
+    }
+    return false;
+}
+
+START_TEST(symbols_appear_first_where_they_say) {
+    clattn_context *context = native_context();
+    lesson lessons[32];
+    size_t count = 0;
+    for (const lesson_entry *entry = lesson_table; entry->name != NULL; entry++)
+        run_native(&lessons[count++], entry->name, context, &defaults);
+    for (const lesson_symbol *entry = lesson_symbols; entry->symbol != NULL; entry++) {
+        if (strcmp(entry->symbol, "Q_0, S_1") == 0) continue; /* of the index, not of the letters */
+        ck_assert(is_chinese(entry->zh) && !is_chinese(entry->en) && lesson_find(entry->lesson) != NULL);
+        const char *rest = entry->symbol;
+        char token[TOKEN_SIZE];
+        while (next_symbol(&rest, token)) {
+            size_t first = 0;
+            while (first < count && !has_symbol(&lessons[first].doc, token)) first++;
+            ck_assert_msg(first < count, "no lesson has %s", token);
+            const bool form_of_another = strcmp(token, entry->symbol) != 0; /* "x, X": one of them is enough */
+            ck_assert_msg(strcmp(lessons[first].doc.name, entry->lesson) == 0 || form_of_another,
+                          "%s appears first in %s, not in %s", token, lessons[first].doc.name, entry->lesson);
+            ck_assert_msg(first >= (size_t)(lesson_find(entry->lesson) - lesson_table), "%s appears before %s, in %s", token,
+                          entry->lesson, lessons[first].doc.name);
+        }
+    }
+    for (size_t i = 0; i < count; i++) lesson_free(&lessons[i]);
     clattn_context_destroy(context);
 }
 END_TEST
@@ -1005,6 +1288,10 @@ static Suite *lesson_suite(void) {
     tcase_add_test(documents, each_language_is_its_own);
     tcase_add_test(documents, growth_takes_steps);
     tcase_add_test(documents, claims_hold);
+    tcase_add_test(documents, tiles_are_as_the_formulas_say);
+    tcase_add_test(documents, what_lessons_compute_themselves_is_right);
+    tcase_add_test(documents, outputs_are_near_what_they_are_said_to_be);
+    tcase_add_test(documents, ties_are_of_numbers_not_of_digits);
     tcase_add_test(documents, scaling_is_as_it_says);
     tcase_add_test(documents, a_gate_is_a_weight);
     tcase_add_test(documents, gates_are_those_of_the_cell);
@@ -1016,6 +1303,8 @@ static Suite *lesson_suite(void) {
     tcase_add_test(words, lessons_speak_to_a_class);
     tcase_add_test(words, steps_are_told_apart);
     tcase_add_test(words, the_state_is_a_column);
+    tcase_add_test(words, symbols_are_explained);
+    tcase_add_test(words, symbols_appear_first_where_they_say);
     tcase_add_test(words, numbers_are_written_for_readers);
     suite_add_tcase(suite, words);
     TCase *parameters = tcase_create("parameters");

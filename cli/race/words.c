@@ -182,6 +182,14 @@ static const char *gain_text(double gain, char text[static 16]) {
     return text;
 }
 
+/* Which of the reasons below the gains bear. */
+enum { SHARED, ALIKE, RECURRENCE_GAINED, CHAIN_LOST, NOISY };
+static int reason_of(double attention, double recurrence, double noise) {
+    if (noise > TOO_NOISY) return NOISY;
+    if (attention > 1.15 * recurrence) return recurrence < 0.87 ? CHAIN_LOST : SHARED;
+    return recurrence > 1.15 * attention ? RECURRENCE_GAINED : ALIKE;
+}
+
 static void add_units(const race_results *results, race_language language, clattn__text *text) {
     static const char *const single[] = {
         "这台设备只有一个计算单元，%lld 个词上注意力用 %.3g 毫秒，循环用 %.3g 毫秒；更多单元能带来什么，这里没有量到。",
@@ -191,12 +199,18 @@ static void add_units(const race_results *results, race_language language, clatt
     static const char *const formats[] = {"计算单元从 1 个增加到 %d 个，注意力变为 %s 倍快，循环变为 %s 倍快：%s",
                                           "On %d units instead of one, attention ran %sx as fast and the recurrence %sx: %s"};
     static const char *const why[][2] = {
-        {"词与词之间互不等待的工作可以分给更多单元，一条链不能。",
-         "work that does not wait can be shared out, a chain cannot."},
-        {"这里两者差不多，因为循环的每一步之内也有可以分开的工作；链本身仍然一样长。",
-         "here that is much the same, for there is work to share inside each step, too; the chain is as long as before."},
-        {"这里循环得益更多；它的链仍然一样长。", "here the recurrence gained more; its chain is as long as before."},
-        {"但机器上还有别的工作，噪声太大，说明不了什么。", "but the machine had other work: that is too noisy to say why."}};
+        [SHARED] = {"词与词之间互不等待的工作可以分给更多单元，一条链不能。",
+                    "work that does not wait can be shared out, a chain cannot."},
+        [ALIKE] =
+            {"这里两者差不多，因为循环的每一步之内也有可以分开的工作；链本身仍然一样长。",
+             "here that is much the same, for there is work to share inside each step, too; the chain is as long as before."},
+        [RECURRENCE_GAINED] = {"这里循环得益更多；它的链仍然一样长。",
+                               "here the recurrence gained more; its chain is as long as before."},
+        [CHAIN_LOST] =
+            {"词与词之间互不等待的工作可以分给更多单元；一条链里，每一步都分给几个单元做，等齐的时间比省下的还多。",
+             "work that does not wait can be shared out; in a chain, sharing out each step costs more waiting than it saves."},
+        [NOISY] = {"但机器上还有别的工作，噪声太大，说明不了什么。",
+                   "but the machine had other work: that is too noisy to say why."}};
     const double attention = gain_of(results, false), recurrence = gain_of(results, true);
     const double noise = noise_of(&results->units[0]) + noise_of(&results->units[results->unit_count - 1]);
     if (results->unit_count < 2) {
@@ -204,7 +218,7 @@ static void add_units(const race_results *results, race_language language, clatt
         clattn__text_add(text, single[language], (long long)pair->length, pair->attention.point.ms, pair->recurrence.point.ms);
         return;
     }
-    const int reason = noise > TOO_NOISY ? 3 : attention > 1.15 * recurrence ? 0 : recurrence > 1.15 * attention ? 2 : 1;
+    const int reason = reason_of(attention, recurrence, noise);
     char gains[2][16];
     clattn__text_add(text, formats[language], results->units[results->unit_count - 1].units, gain_text(attention, gains[0]),
                      gain_text(recurrence, gains[1]), why[reason][language]);
@@ -244,8 +258,8 @@ void race_turn(const race_results *results, race_contrast which, race_language l
 
 /* The times that the outcome ends with. */
 static void add_last_times(const race_results *results, race_contrast which, race_language language, clattn__text *text) {
-    static const char *const formats[] = {"（%lld 个词：注意力 %.3g 毫秒，循环 %.3g 毫秒）",
-                                          " (%lld words: attention %.3g ms, recurrence %.3g ms)"};
+    static const char *const formats[] = {"，%lld 个词时注意力用 %.3g 毫秒、循环用 %.3g 毫秒",
+                                          ", and %lld words take attention %.3g ms and the recurrence %.3g ms"};
     const race_pair *pair = &results->lengths[which][results->length_count - 1];
     clattn__text_add(text, formats[language], (long long)pair->length, pair->attention.point.ms, pair->recurrence.point.ms);
 }

@@ -240,4 +240,4 @@ function hatch() {
 }
 
 if (data.lesson) new Page(data.lesson);
-else coursePage(data.course);
+else coursePage(data.course, data.symbols);

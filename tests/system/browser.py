@@ -51,7 +51,13 @@ FIGURE_PAGES = {
 }
 
 # Which page speaks of which other lesson.
-REFERENCES = {"lstm-memory": "rnn-bottleneck", "memory": "softmax", "parameters": "serial-steps"}
+REFERENCES = {
+    "lstm-memory": "rnn-bottleneck",
+    "projection": "word-vectors",
+    "mask": "word-vectors",
+    "memory": "softmax",
+    "parameters": "serial-steps",
+}
 
 failures = []
 
@@ -284,10 +290,12 @@ def check_course(browser, folder, names):
     check(links == [f"{name}.html" for name in names], folder.name, ": the course lists", links)
     minutes = browser.script("return Array.from(document.querySelectorAll('.course .minutes')).map(m => parseInt(m.textContent))")
     check(len(minutes) == len(names) and all(m > 0 for m in minutes), folder.name, ": minutes", minutes)
+    rows = browser.script("return Array.from(document.querySelectorAll('#symbols + .scroll tbody tr'), r => r.querySelector('a')?.getAttribute('href'))")
+    check(len(rows) > 30 and set(rows) <= set(links), folder.name, ": the symbols lead to", rows)
     for n, name in enumerate(names):
         browser.open(folder / f"{name}.html", 1280)
         links = browser.script("return Array.from(document.querySelectorAll('nav.foot a')).map(a => a.getAttribute('href'))")
-        expected = [f"{names[n - 1]}.html"] * (n > 0) + ["index.html"] + [f"{other}.html" for other in names[n + 1:n + 2]]
+        expected = [f"{names[n - 1]}.html"] * (n > 0) + ["index.html", "index.html#symbols"] + [f"{other}.html" for other in names[n + 1:n + 2]]
         check(links == expected, folder.name, name, ": leads to", links)
         links = browser.script("return Array.from(document.querySelectorAll('main a')).map(a => a.getAttribute('href'))")
         expected = [f"{REFERENCES[name]}.html"] if name in REFERENCES else []
