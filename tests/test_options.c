@@ -348,7 +348,7 @@ START_TEST(every_case_by_tiles) {
     for (size_t d = 0; d < test_device_count(); d++) {
         clattn_context *context = test_context(d);
         for (const clattn__row *row = clattn__rows; context && row < clattn__rows + clattn__row_count; row++) {
-            if (row->family != CLATTN__FAMILY_NATIVE || !row_may_serve(context, row)) continue;
+            if (row->family != CLATTN__FAMILY_NATIVE || row->role != CLATTN__ROLE_ATTENTION || !row_may_serve(context, row)) continue;
             char where[160];
             snprintf(where, sizeof where, "%s on %s by %s", o.c.name, test_device_name(d), row->name);
             force_row(context, row, &none);
