@@ -9,13 +9,14 @@
 #define SIZE .minimum = 1, .maximum = 1 << 24
 
 static const cli_option options[] = {
-    {"device", "DEVICE", "auto, gpu, cpu, native, opencl, opencl:P:D or reference", CLI_TEXT, offsetof(bench_args, device)},
+    {"device", "DEVICE", "auto, gpu, cpu, native, opencl, opencl:P:D, opencl:P:all or reference", CLI_TEXT,
+     offsetof(bench_args, device)},
     {"threads", "N,...", "units to run on: native threads or OpenCL compute units", CLI_INTEGERS, offsetof(bench_args, threads),
      .minimum = 1, .maximum = 4096},
     {"len", "N,...", "lengths", CLI_INTEGERS, offsetof(bench_args, len), SIZE},
     {"kv-len", "N", "keys; as many as queries by default", CLI_INTEGER, offsetof(bench_args, kv_len), SIZE},
     {"batch", "N", "samples (1)", CLI_INTEGER, offsetof(bench_args, batch), SIZE},
-    {"heads", "N", "query heads (8)", CLI_INTEGER, offsetof(bench_args, heads), SIZE},
+    {"heads", "N", "query heads (8; for --growth 1)", CLI_INTEGER, offsetof(bench_args, heads), SIZE},
     {"kv-heads", "N", "key and value heads; as many by default", CLI_INTEGER, offsetof(bench_args, kv_heads), SIZE},
     {"head-dim", "N", "width of a head (64); d_model is heads times this", CLI_INTEGER, offsetof(bench_args, head_dim), SIZE},
     {"value-dim", "N", "width of a head's values; as wide by default", CLI_INTEGER, offsetof(bench_args, value_dim), SIZE},
@@ -31,6 +32,10 @@ static const cli_option options[] = {
     {"torch", NULL, "attention: PyTorch's beside it, by the torch of python3, on a GPU that both see", CLI_FLAG,
      offsetof(bench_args, torch)},
     {"one-type", NULL, "attention: f16 and bf16 not beside f32", CLI_FLAG, offsetof(bench_args, one_type)},
+    {"growth", NULL, "attention: time and memory as powers of the length, by default of one head on one unit, up to 32768",
+     CLI_FLAG, offsetof(bench_args, growth)},
+    {"isa", "LEVEL|all", "limits: the level of instructions, of those that `devices` lists (all)", CLI_TEXT,
+     offsetof(bench_args, isa)},
     {"quick", NULL, "fewer lengths, at most 30 s", CLI_FLAG, offsetof(bench_args, quick)},
     {"limit", "SECONDS", "leave out what would take longer in all", CLI_INTEGER, offsetof(bench_args, limit), .minimum = 1,
      .maximum = 1 << 20},
@@ -76,8 +81,16 @@ clattn_dtype bench_args_dtype(const bench_args *args) {
     return types[bench_args_or(args->dtype, 0)];
 }
 
+static bool is_all(const char *isa) {
+    return strcmp(isa, "all") == 0;
+}
+
+const bench_isa *bench_args_isa(const bench_args *args) {
+    return args->isa && !is_all(args->isa) ? bench_isa_named(args->isa) : NULL;
+}
+
 static const char *contradiction(const bench_args *args) {
-    int64_t heads = bench_args_or(args->heads, 8), kv_heads = bench_args_or(args->kv_heads, heads);
+    int64_t heads = bench_args_or(args->heads, args->growth ? 1 : 8), kv_heads = bench_args_or(args->kv_heads, heads);
     if (heads % kv_heads != 0) return "--heads must be a multiple of --kv-heads";
     if (args->window.count != 0 && args->window.count != 2) return "--window takes two numbers, L,R";
     if (args->window.count && args->window.values[0] < 0 && args->window.values[1] < 0) return "--window -1,-1 is no window";
@@ -85,6 +98,13 @@ static const char *contradiction(const bench_args *args) {
         return "--window and --dtype are of bench attention";
     if (args->job != BENCH_JOB_ATTENTION && (args->one_type || args->torch))
         return "--one-type and --torch are of bench attention";
+    if (args->job != BENCH_JOB_ATTENTION && args->growth) return "--growth is of bench attention";
+    if (args->growth && (args->peers || args->torch || args->kv_len.given))
+        return "--growth goes without --peers, --torch and --kv-len";
+    if (args->growth && (args->len.count == 1 || args->len.count == 2)) return "--growth takes three lengths or more";
+    if (args->job != BENCH_JOB_LIMITS && args->isa) return "--isa is of bench limits; of attention it is --device native:LEVEL";
+    if (args->isa && !is_all(args->isa) && !bench_isa_named(args->isa))
+        return "--isa names no level that this processor has and this build was compiled for; `clattn devices` lists them";
     if (args->json && args->csv && strcmp(args->json, "-") == 0 && strcmp(args->csv, "-") == 0)
         return "--json - and --csv - both want standard output";
     if (args->markdown && bench_args_owns_stdout(args)) return "--markdown and a file named - both want standard output";

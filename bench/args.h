@@ -6,6 +6,7 @@
 #define CLATTN_BENCH_ARGS_H
 
 #include "cli/options.h"
+#include "isa.h"
 
 typedef enum bench_job {
     BENCH_JOB_MAIN,
@@ -22,8 +23,8 @@ typedef struct bench_args {
     cli_integers len, threads, window;
     cli_align causal;
     cli_integer dtype, algorithm; /* choices; algorithm in the order of clattn_algorithm, dtype in bench_args_dtype's */
-    const char *device, *json, *csv, *report;
-    bool peers, torch, one_type, quick, markdown;
+    const char *device, *isa, *json, *csv, *report;
+    bool peers, torch, one_type, growth, quick, markdown;
 } bench_args;
 
 /* argv[0] is "bench". False when the command is over (help, or a mistake named): *exit_code says how. */
@@ -32,6 +33,8 @@ bool bench_args_read(bench_args *, int argc, char **argv, int *exit_code);
 bool bench_args_owns_stdout(const bench_args *);
 
 clattn_dtype bench_args_dtype(const bench_args *);
+/* The level of instructions asked for; NULL: all. */
+const bench_isa *bench_args_isa(const bench_args *);
 
 static inline int64_t bench_args_or(cli_integer option, int64_t value) {
     return option.given ? option.value : value;

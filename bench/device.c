@@ -52,10 +52,11 @@ static void keep_suffix(clattn_device_info *info, const char *name) {
 
 bool bench_device_open(bench_device *device, const char *name, int units, bench_error *error) {
     bench_affinity saved;
-    *device = (bench_device){.unit_name = "thread", .isa = bench_isa_level(0)};
+    *device = (bench_device){.unit_name = "thread"};
     bench_pin_widen(&saved); /* OpenCL's threads inherit what this one may use */
     bool right = open_context(device, name, 0, error);
     if (right) keep_suffix(&device->info, name);
+    device->isa = bench_isa_of_device(device->info.id);
     right = right && take_units(device, units, error);
     bench_pin_restore(&saved);
     if (!right) bench_device_close(device);
@@ -63,8 +64,10 @@ bool bench_device_open(bench_device *device, const char *name, int units, bench_
 }
 
 bool bench_device_borrow(bench_device *device, clattn_context *context, bench_error *error) {
-    *device = (bench_device){.context = context, .is_borrowed = true, .unit_name = "thread", .isa = bench_isa_level(0)};
-    if (ask_context(device, error) && take_units(device, 0, error)) return true;
+    *device = (bench_device){.context = context, .is_borrowed = true, .unit_name = "thread"};
+    const bool asked = ask_context(device, error);
+    device->isa = bench_isa_of_device(device->info.id);
+    if (asked && take_units(device, 0, error)) return true;
     bench_device_close(device);
     return false;
 }
@@ -83,7 +86,7 @@ static void walk(void *arg, int thread, int threads) {
     const bench_device *device = arg;
     float sink;
     (void)thread, (void)threads;
-    device->isa->read(device->flush, (int64_t)(device->flush_bytes / sizeof(float)), &sink);
+    device->isa->read(device->flush, (int64_t)(device->flush_bytes / sizeof(float)), 1, &sink);
     volatile float kept = sink;
     (void)kept;
 }

@@ -76,6 +76,13 @@ bench_candidate *bench_group_add_limit(bench_group *group, bench_device *device,
     return add_unverified(group, made, &candidate, &error);
 }
 
+void bench_group_add_read(bench_group *group, bench_device *device, bench_problem *problem) {
+    bench_error error;
+    bench_candidate candidate;
+    const bool made = bench_candidate_read(&candidate, device, problem, &error);
+    add_unverified(group, made, &candidate, &error);
+}
+
 void bench_group_add_copies(bench_group *group, bench_device *device, bench_problem *problem) {
     bench_error error;
     bench_candidate candidate;
@@ -97,7 +104,7 @@ static size_t find_peak(const bench_group *group, const bench_candidate *candida
 
 /* A peak that cannot be measured is none: it says why, and the figure stays. */
 static bool add_peak(bench_group *group, bench_candidate *candidate, bench_error *error) {
-    if (candidate->peak > BENCH_LIMIT_FRAGMENTS || find_peak(group, candidate) < group->peak_count) return true;
+    if (candidate->peak >= BENCH_LIMIT_PEAKS || find_peak(group, candidate) < group->peak_count) return true;
     if (group->peak_count == BENCH_MAX_PEAKS) return bench_fail(error, "too many devices in a group");
     bench_device *device = candidate->device;
     if (bench_candidate_limit(&group->peaks[group->peak_count], device, candidate->peak, device->isa, error)) {

@@ -59,10 +59,11 @@ static void multiply_add(int64_t rounds, float *sink) {
     *sink = sum(total);
 }
 
-static void read_floats(const float *values, int64_t count, float *sink) {
+static void read_floats(const float *values, int64_t count, int64_t repeat, float *sink) {
     vec totals[8] = {{0}};
-    for (int64_t i = 0; i + 8 * VECTOR_WIDTH <= count; i += 8 * VECTOR_WIDTH)
-        for (int n = 0; n < 8; n++) totals[n] += load(values + i + n * VECTOR_WIDTH);
+    for (int64_t walk = 0; walk < repeat; walk++)
+        for (int64_t i = 0; i + 8 * VECTOR_WIDTH <= count; i += 8 * VECTOR_WIDTH)
+            for (int n = 0; n < 8; n++) totals[n] += load(values + i + n * VECTOR_WIDTH);
     vec total = splat(0);
     for (int n = 0; n < 8; n++) total += totals[n];
     *sink = sum(total);

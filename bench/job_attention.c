@@ -52,6 +52,12 @@ enum { FEW_QUERIES = 16 };
 /* BLAS libraries multiply fp32, and a window would have them multiply in vain. */
 static bool has_peers(const bench_shape *shape) { return bench_shape_dtype(shape) == CLATTN_F32 && !shape->has_window; }
 
+/* Where every key is read once for all queries, and reading is the most of it. */
+static bool is_reading(const bench_device *device, const bench_shape *shape) {
+    const bool all_keys = !shape->has_window && (!shape->causal || shape->align == CLATTN_ALIGN_BOTTOM_RIGHT || shape->align == CLATTN_ALIGN_PAST);
+    return !device->cl && shape->len_q <= FEW_QUERIES && all_keys;
+}
+
 static void add_device(bench_group *group, bench_device *device, bench_problem *problem) {
     const bench_args *args = &group->session->args;
     clattn_algorithm only = (clattn_algorithm)bench_args_or(args->algorithm, CLATTN_ALGORITHM_AUTO);
@@ -60,8 +66,11 @@ static void add_device(bench_group *group, bench_device *device, bench_problem *
         split = bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_SPLIT});
     if (only == CLATTN_ALGORITHM_AUTO || only == CLATTN_ALGORITHM_FUSED)
         fused = bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_FUSED});
+    if (fused && device->context->peer_count > 0)
+        bench_group_add_plan(group, "peers", device, problem, (bench_variant){CLATTN_ALGORITHM_FUSED, .split_devices = true});
     if (only == CLATTN_ALGORITHM_AUTO || only == CLATTN_ALGORITHM_STAGED)
         staged = bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_STAGED});
+    if (is_reading(device, &problem->shape)) bench_group_add_read(group, device, problem);
     if (args->torch) add_torch(group, device, problem, fused ? fused : staged ? staged : split);
     if (args->peers && has_peers(&problem->shape)) add_peers(group, device, problem, fused ? fused : staged);
 }
@@ -119,6 +128,7 @@ static bool measure_length(bench_session *session, int64_t length, double *sampl
 }
 
 bool bench_job_attention(bench_session *session, bench_error *error) {
+    if (session->args.growth) return bench_job_growth(session, error);
     static const int64_t defaults[] = {512, 2048, 4096};
     int64_t lengths[BENCH_MAX_LENGTHS];
     size_t count = bench_session_lengths(session, defaults, session->args.quick ? 2 : 3, lengths);

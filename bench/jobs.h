@@ -10,6 +10,7 @@
 /* Each adds records, verdict and remarks to the session; false when it could not go on. */
 bool bench_job_main(bench_session *, bench_error *);
 bool bench_job_attention(bench_session *, bench_error *);
+bool bench_job_growth(bench_session *, bench_error *); /* attention --growth */
 bool bench_job_project(bench_session *, bench_error *);
 bool bench_job_recurrence(bench_session *, bench_error *);
 bool bench_job_limits(bench_session *, bench_error *);

@@ -86,7 +86,7 @@ bench_shape bench_session_shape(const bench_session *session, bench_op op, int64
     bench_shape shape = {
         .op = op,
         .batch = bench_args_or(args->batch, 1),
-        .heads_q = bench_args_or(args->heads, 8),
+        .heads_q = bench_args_or(args->heads, args->growth ? 1 : 8), /* growth is the same for any number of heads */
         .len_q = len,
         .len_kv = bench_args_or(args->kv_len, len),
         .head_dim = bench_args_or(args->head_dim, 64),

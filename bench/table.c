@@ -27,6 +27,7 @@ static const struct {
     {"lstm", "LSTM: the layer beside attention's"},
     {"scaling", "Scaling: the same work on more units"},
     {"peers", "Attention and its peers"},
+    {"growth", "Growth with the length"},
     {"project", "Projections"},
     {"recurrence", "Recurrences"},
 };

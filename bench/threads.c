@@ -47,6 +47,14 @@ size_t bench_last_cache_bytes(void) {
 #endif
 }
 
+size_t bench_first_cache_bytes(void) {
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+    return cache_or(sysconf(_SC_LEVEL1_DCACHE_SIZE), (size_t)32 << 10);
+#else
+    return cache_or(0, (size_t)32 << 10);
+#endif
+}
+
 size_t bench_core_cache_bytes(void) {
 #if defined(_SC_LEVEL2_CACHE_SIZE)
     return cache_or(sysconf(_SC_LEVEL2_CACHE_SIZE), (size_t)512 << 10);

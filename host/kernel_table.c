@@ -133,6 +133,13 @@ i64 clattn__row_groups(const clattn__row *row, const clattn__params *params) {
     return 0;
 }
 
+/* What a plan says where a feature is missing, by its number. */
+static const char *const features_missing[] = {
+#define FEATURE(name, number, flags, processors, test, missing) [number] = missing,
+#include "native/features.def"
+#undef FEATURE
+};
+
 /* ---- choice ------------------------------------------------------------------------------------------------------- */
 
 static const char *const mma_needs[] = {
@@ -145,11 +152,19 @@ static const char *const mma_needs[] = {
 
 const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *device, const clattn__variant *variant,
                                  const clattn__params *params) {
+    const int dtype = macro_value(variant->macros, "DTYPE", 0);
     switch (row->family) {
     case CLATTN__FAMILY_CPU:
         if (!device->has_cpu_family) return "this device does not run CPU kernels";
         if (clattn__row_macro(row, "VECTOR_WIDTH", 0) != device->vector_width) return "made for another vector width";
         break;
+    case CLATTN__FAMILY_NATIVE: {
+        const int feature = clattn__row_macro(row, "TILES", 0);
+        if (device->info.kind >= CLATTN_DEVICE_OPENCL_CPU) return "made for the native backend";
+        if (clattn__row_macro(row, "VECTOR_WIDTH", 0) != device->vector_width) return "made for another vector width";
+        if (!(device->features >> feature & 1)) return features_missing[feature];
+        break;
+    }
     case CLATTN__FAMILY_GPU:
         if (!device->has_gpu_family) return "this device does not run work-group kernels";
         break;
@@ -162,10 +177,12 @@ const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *d
     if ((size_t)clattn__row_macro(row, "LOCAL_BYTES", 0) > device->local_bytes) return "needs more local memory";
     if (row->role == CLATTN__ROLE_COPY && !device->has_f64 && (params->copy.x_dtype == DTYPE_F64 || params->copy.y_dtype == DTYPE_F64))
         return "this device does not compute in f64";
-    if (macro_value(variant->macros, "DTYPE", 0) == DTYPE_F64 && !device->has_f64) return "this device does not compute in f64";
+    if (dtype == DTYPE_F64 && !device->has_f64) return "this device does not compute in f64";
+    const int only = clattn__row_macro(row, "ONLY_DTYPE", 0);
+    if (only && dtype != only) return "made for another type of elements";
     const int mma = clattn__row_macro(row, "MMA", 0);
     if (mma && mma != abs(device->mma)) return mma_needs[mma];
-    if (mma && params->attention.dtype == DTYPE_F32) return "takes f16 and bf16";
+    if (mma && dtype == DTYPE_F32) return "takes f16 and bf16";
     if (row->role == CLATTN__ROLE_ATTENTION || row->role == CLATTN__ROLE_ATTENTION_SPLIT) {
         const attention_params *a = &params->attention;
         const int limit = clattn__row_macro(row, "HEAD_DIM_LIMIT", INT_MAX);

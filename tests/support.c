@@ -78,6 +78,15 @@ float *absolute(const float *from, int64_t count) {
     return to;
 }
 
+float *round_to(clattn_dtype dtype, float *values, int64_t count) {
+    double element;
+    for (int64_t n = 0; n < count && values && dtype != CLATTN_F32; n++) {
+        clattn__store(dtype, &element, 0, values[n]);
+        values[n] = (float)clattn__load(dtype, &element, 0);
+    }
+    return values;
+}
+
 double *widened(const float *from, int64_t count) {
     if (!from) return NULL;
     double *to = test_alloc((size_t)count, sizeof *to);
@@ -432,6 +441,7 @@ static void add_device(const char *text, int width) {
     if (clattn_context_create(&options, &device->context) == CLATTN_OK) {
         if (width) device->context->device.vector_width = width;
         device->context->device.mma = -MMA_NVIDIA;
+        device->context->device.features |= 1u << EMULATED_TILES;
         printf("device %s\n", name);
     } else {
         printf("device %s: skipped: %s\n", name, device->why);
@@ -485,6 +495,19 @@ void test_devices_close(void) {
     while (device_count) clattn_context_destroy(devices[--device_count].context);
 }
 
+bool row_may_serve(const clattn_context *context, const clattn__row *row) {
+    const clattn__device *device = &context->device;
+    const bool is_width = device->vector_width == clattn__row_macro(row, "VECTOR_WIDTH", 0);
+    switch (row->family) {
+    case CLATTN__FAMILY_CLBLAST: return device->has_clblast;
+    case CLATTN__FAMILY_GPU: return device->has_gpu_family;
+    case CLATTN__FAMILY_CPU: return device->has_cpu_family && is_width;
+    case CLATTN__FAMILY_NATIVE:
+        return device->info.kind == CLATTN_DEVICE_NATIVE && is_width && device->features >> clattn__row_macro(row, "TILES", 0) & 1;
+    }
+    return false;
+}
+
 void force_none(clattn_context *context) { clattn__row_bans_lift(context); }
 
 bool force_row(clattn_context *context, const clattn__row *row, const clattn__params *params) {
@@ -498,7 +521,8 @@ bool force_row(clattn_context *context, const clattn__row *row, const clattn__pa
 /* Whether a device need not have a row: not all of them compute in f64, and what is split can be left whole. */
 static bool may_lack(const clattn_context *context, clattn__role role, const clattn__params *params) {
     if (role == CLATTN__ROLE_ATTENTION_SPLIT) return true;
-    const bool attends = role != CLATTN__ROLE_PROJECT && role < CLATTN__ROLE_MERGE;
+    if (role == CLATTN__ROLE_PROJECT) return params->project.dtype != DTYPE_F32; /* converted, then */
+    const bool attends = role < CLATTN__ROLE_MERGE;
     return attends && params->attention.dtype == DTYPE_F64 && !context->device.has_f64;
 }
 
@@ -593,6 +617,24 @@ size_t row_macro_values(const char *macro, uint32_t roles, int64_t *values, size
     }
     return count;
 }
+
+clattn_status small_attention(clattn_context *context, const clattn_plan_options *options, clattn_plan **plan, float out[6]) {
+    static const float q[] = {1, 0, 0, 1, 1, 1}, v[] = {1, 2, 3, 4, 5, 6};
+    clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
+    desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_F32, 1, 1, 3, 2);
+    desc.options.causal = 1;
+    const clattn_arg args[] = {{CLATTN_TENSOR_Q, (void *)q, 0},
+                               {CLATTN_TENSOR_K, (void *)q, 0},
+                               {CLATTN_TENSOR_V, (void *)v, 0},
+                               {CLATTN_TENSOR_OUT, out, 0}};
+    clattn_status status = clattn_plan_create_attention(context, &desc, options, plan);
+    if (status != CLATTN_OK) return status;
+    status = clattn_plan_run(*plan, args, COUNT(args));
+    if (status != CLATTN_OK) clattn_plan_destroy(*plan);
+    return status;
+}
+
+bool small_attention_is_right(const float out[6]) { return out[0] == 1 && out[1] == 2; }
 
 const char *error_text(clattn_context *context) {
     static char text[16384];

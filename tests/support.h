@@ -44,6 +44,8 @@ float *rng_floats(rng *r, int64_t count, float amplitude);
 float *absolute(const float *from, int64_t count);
 /* The same numbers, newly allocated; NULL for NULL. */
 double *widened(const float *from, int64_t count);
+/* In place, to what a type holds; `values` may be NULL. Returns them. */
+float *round_to(clattn_dtype dtype, float *values, int64_t count);
 float *narrowed(const double *from, int64_t count);
 
 /* Packed floats as the oracle sees them; NULL: not present. */
@@ -181,6 +183,12 @@ clattn_context *test_context(size_t n);
 const char *test_device_name(size_t n);
 void test_devices_close(void);
 
+/* Rows of emulated tiles are for tests: this number of host/native/features.def is switched on in every context here. */
+enum { EMULATED_TILES = 1 };
+
+/* Whether a device has what a row needs, whatever the parameters. */
+bool row_may_serve(const clattn_context *context, const clattn__row *row);
+
 /* Let `row` be the only one of its role that a context may choose. Returns whether it serves there. */
 bool force_row(clattn_context *context, const clattn__row *row, const clattn__params *params);
 void force_none(clattn_context *context);
@@ -195,6 +203,12 @@ void for_every_row(uint32_t roles, const clattn__params *params, row_function fu
 
 /* The values of a macro in the rows of some roles, without repetition, at most `capacity`; returns how many. */
 size_t row_macro_values(const char *macro, uint32_t roles, int64_t *values, size_t capacity);
+
+/* Three queries of a head of 2 over three keys, causal: a plan, which is the caller's if it could be made and run, and what it computes.
+ */
+clattn_status small_attention(clattn_context *context, const clattn_plan_options *options, clattn_plan **plan, float out[6]);
+/* The first query looks at the first key alone. */
+bool small_attention_is_right(const float out[6]);
 
 /* The last error of a context, in a buffer that the next call overwrites. */
 const char *error_text(clattn_context *context);

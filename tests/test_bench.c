@@ -12,12 +12,15 @@
 #include "../bench/args.h"
 #include "../bench/compare.h"
 #include "../bench/group.h"
+#include "../bench/growth.h"
+#include "../bench/jobs.h"
 #include "../bench/json.h"
 #include "../bench/ratios.h"
 #include "../bench/sampler.h"
 #include "../bench/table.h"
 #include "../bench/verdict.h"
 #include "../bench/verify.h"
+#include "../host/internal.h"
 
 /* ---- statistics --------------------------------------------------------------------------------------------------- */
 
@@ -581,6 +584,147 @@ START_TEST(large_problems_are_verified_in_part) {
 }
 END_TEST
 
+/* ---- what the machine can do -------------------------------------------------------------------------------------------- */
+
+START_TEST(reading_reads_all) {
+    enum { COUNT = 1024 };
+    float ones[COUNT], sum;
+    for (int i = 0; i < COUNT; i++) ones[i] = 1;
+    const bench_isa *isa;
+    for (size_t level = 0; (isa = bench_isa_level(level)) != NULL; level++) {
+        isa->read(ones, COUNT, 3, &sum);
+        ck_assert_msg(sum == 3 * COUNT, "%s: %g", isa->name, sum);
+        ck_assert_ptr_eq(bench_isa_named(isa->name), isa);
+    }
+}
+END_TEST
+
+START_TEST(a_device_is_held_against_its_own_level) {
+    const bench_isa *isa;
+    for (size_t level = 0; (isa = bench_isa_level(level)) != NULL; level++) {
+        char name[64];
+        bench_device device;
+        bench_error error;
+        snprintf(name, sizeof name, "native:%s", isa->name);
+        ck_assert_msg(bench_device_open(&device, name, 1, &error), "%s", error.text);
+        ck_assert_ptr_eq(device.isa, isa);
+        bench_device_close(&device);
+    }
+    ck_assert_ptr_eq(bench_isa_of_device("native"), bench_isa_level(0));
+    ck_assert_ptr_eq(bench_isa_of_device("opencl:0:0"), bench_isa_level(0));
+    ck_assert_ptr_null(bench_isa_named("avx9"));
+}
+END_TEST
+
+START_TEST(keys_and_values_are_read) {
+    bench_session session = open_session(4, (char *[]){"bench", "--quick", "--device", "native", NULL});
+    bench_shape shape = small(BENCH_OP_ATTENTION, 1);
+    shape.len_kv = 1000;
+    bench_problem problem;
+    bench_candidate candidate;
+    bench_error error;
+    bench_time time = {NAN, NAN};
+    ck_assert_msg(bench_problem_create(&problem, &shape, 3, &error), "%s", error.text);
+    ck_assert(bench_candidate_read(&candidate, &session.devices[0], &problem, &error));
+    ck_assert_double_eq(candidate.bytes, 2.0 * 2 * 2 * 1000 * 8 * sizeof(float));
+    ck_assert(candidate.class->run(&candidate, &time, &error));
+    ck_assert(time.wall_ms > 0);
+    bench_candidate_release(&candidate);
+    bench_problem_free(&problem);
+    bench_session_close(&session);
+}
+END_TEST
+
+START_TEST(w_h_is_read_each_step) {
+    bench_session session = open_session(4, (char *[]){"bench", "--quick", "--device", "native", NULL});
+    const bench_shape shape = small(BENCH_OP_LSTM, 7);
+    bench_problem problem;
+    bench_candidate candidate;
+    bench_error error;
+    bench_time time = {NAN, NAN};
+    ck_assert_msg(bench_problem_create(&problem, &shape, 3, &error), "%s", error.text);
+    ck_assert_msg(bench_candidate_read(&candidate, &session.devices[0], &problem, &error), "%s", error.text);
+    ck_assert_double_eq(candidate.bytes, 7.0 * 4 * 32 * 32 * sizeof(float));
+    ck_assert(candidate.class->run(&candidate, &time, &error));
+    ck_assert(time.wall_ms > 0);
+    bench_candidate_release(&candidate);
+    bench_problem_free(&problem);
+    bench_session_close(&session);
+}
+END_TEST
+
+/* Products of bf16 are measured where the processor has them, and missed in words where not. */
+START_TEST(peaks_of_bf16_are_here_or_missed) {
+    bench_session session = open_session(4, (char *[]){"bench", "--quick", "--device", "native", NULL});
+    bench_device *device = &session.devices[0];
+    for (bench_limit_kind kind = BENCH_LIMIT_AVX512_BF16; kind < BENCH_LIMIT_PEAKS; kind++) {
+        bench_candidate candidate;
+        bench_error error;
+        bench_time time = {NAN, NAN};
+        const bool made = bench_candidate_limit(&candidate, device, kind, device->isa, &error);
+        if (!(device->context->device.features >> bench_limit_feature(kind) & 1)) {
+            ck_assert(!made);
+            assert_says(error.text, "needs ");
+            continue;
+        }
+        ck_assert_msg(made, "%s", error.text);
+        ck_assert(candidate.flops > 0 && candidate.class->run(&candidate, &time, &error) && time.wall_ms > 0);
+        bench_candidate_release(&candidate);
+    }
+    bench_session_close(&session);
+}
+END_TEST
+
+/* ---- growth ------------------------------------------------------------------------------------------------------- */
+
+START_TEST(powers_are_found) {
+    const double n[] = {512, 1024, 2048, 4096},
+                 square[] = {3 * 512.0 * 512, 3 * 1024.0 * 1024, 3 * 2048.0 * 2048, 3 * 4096.0 * 4096};
+    bench_growth fit = bench_growth_fit(n, square, 4);
+    ck_assert_double_eq_tol(fit.exponent, 2, 1e-12);
+    ck_assert_double_eq_tol(fit.factor, 3, 1e-9);
+    ck_assert_double_lt(fit.error, 1e-6);
+    /* ln y = 0, 1, 1 at ln n = 0, 1, 2: p = 1/2, what is left over (1/6, 1/3, 1/6)^2 on one degree of freedom, t = 12.706 */
+    const double e[] = {1, exp(1), exp(2)}, step[] = {1, exp(1), exp(1)};
+    fit = bench_growth_fit(e, step, 3);
+    ck_assert_double_eq_tol(fit.exponent, 0.5, 1e-12);
+    ck_assert_double_eq_tol(fit.error, 12.706 * sqrt(1.0 / 6 / 2), 1e-3);
+    ck_assert(isnan(bench_growth_fit(n, square, 2).error));
+    ck_assert(isnan(bench_growth_fit(n, square, 1).exponent));
+}
+END_TEST
+
+START_TEST(growth_is_told_and_recorded) {
+    bench_session session = open_session(
+        8, (char *[]){"bench", "attention", "--growth", "--device", "native", "--len", "64,128,256", "--quick", NULL});
+    bench_error error;
+    ck_assert_msg(bench_job_attention(&session, &error), "%s", error.text);
+    ck_assert_uint_eq(session.records.count, 6);
+    assert_says(session.verdict.data, "full: time = c N^p with p = ");
+    assert_says(session.verdict.data, "causal: time = c N^p with p = ");
+    assert_says(session.verdict.data, "memory with p = 1.000, over 3 lengths N from 64 to 256.");
+    for (size_t i = 0; i < session.records.count; i++) {
+        const bench_record *record = &session.records.items[i];
+        ck_assert_str_eq(bench_text(record, BENCH_CONTRAST), "growth");
+        ck_assert(bench_real(record, BENCH_GROWTH_EXPONENT) > 0 && bench_real(record, BENCH_GROWTH_ERROR) >= 0);
+        ck_assert_double_eq_tol(bench_real(record, BENCH_GROWTH_MEMORY), 1, 1e-9);
+        ck_assert_int_eq(bench_count(record, BENCH_HEADS_Q), 1);
+    }
+    bench_session_close(&session);
+}
+END_TEST
+
+START_TEST(a_range_cut_short_is_said) {
+    bench_session session = open_session(5, (char *[]){"bench", "attention", "--growth", "--device", "native", NULL});
+    bench_error error;
+    session.limit_ms = 1; /* which the first length takes */
+    ck_assert_msg(bench_job_attention(&session, &error), "%s", error.text);
+    assert_says(session.verdict.data, "full: no exponent from 1 length");
+    assert_says(session.remarks.data, "left out, length 1024 and longer");
+    bench_session_close(&session);
+}
+END_TEST
+
 START_TEST(a_loop_alone_is_a_recurrence_without_inputs) {
     bench_shape shape = small(BENCH_OP_RNN, 40);
     shape.d_in = 0;
@@ -607,6 +751,14 @@ START_TEST(contradictions_are_refused) {
     ck_assert_int_eq(parse(3, (char *[]){"bench", "project", "--one-type", NULL}), CLI_USAGE);
     ck_assert_int_eq(parse(2, (char *[]){"bench", "--torch", NULL}), CLI_USAGE);
     ck_assert_int_eq(parse(3, (char *[]){"bench", "--limit", "0", NULL}), CLI_USAGE);
+    ck_assert_int_eq(parse(3, (char *[]){"bench", "attention", "--growth", NULL}), -1);
+    ck_assert_int_eq(parse(2, (char *[]){"bench", "--growth", NULL}), CLI_USAGE);
+    ck_assert_int_eq(parse(4, (char *[]){"bench", "attention", "--growth", "--peers", NULL}), CLI_USAGE);
+    ck_assert_int_eq(parse(5, (char *[]){"bench", "attention", "--growth", "--len", "64,128", NULL}), CLI_USAGE);
+    ck_assert_int_eq(parse(4, (char *[]){"bench", "limits", "--isa", "all", NULL}), -1);
+    ck_assert_int_eq(parse(4, (char *[]){"bench", "limits", "--isa", "generic", NULL}), -1);
+    ck_assert_int_eq(parse(4, (char *[]){"bench", "limits", "--isa", "avx9", NULL}), CLI_USAGE);
+    ck_assert_int_eq(parse(4, (char *[]){"bench", "attention", "--isa", "all", NULL}), CLI_USAGE);
 }
 END_TEST
 
@@ -634,6 +786,14 @@ static Suite *bench_suite(void) {
     tcase_add_test(judgement, changes_are_told_from_noise);
     tcase_add_test(judgement, a_median_that_moved_alone_is_no_change);
     tcase_add_test(judgement, drift_is_that_of_the_limits);
+    tcase_add_test(judgement, powers_are_found);
+    tcase_add_test(judgement, growth_is_told_and_recorded);
+    tcase_add_test(judgement, a_range_cut_short_is_said);
+    tcase_add_test(judgement, reading_reads_all);
+    tcase_add_test(judgement, a_device_is_held_against_its_own_level);
+    tcase_add_test(judgement, keys_and_values_are_read);
+    tcase_add_test(judgement, w_h_is_read_each_step);
+    tcase_add_test(judgement, peaks_of_bf16_are_here_or_missed);
     suite_add_tcase(suite, judgement);
     TCase *records = tcase_create("records");
     tcase_add_test(records, keys_tell_what_is_measured);

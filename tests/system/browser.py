@@ -51,7 +51,13 @@ FIGURE_PAGES = {
 }
 
 # Which page speaks of which other lesson.
-REFERENCES = {"lstm-memory": "rnn-bottleneck", "memory": "softmax", "parameters": "serial-steps"}
+REFERENCES = {
+    "lstm-memory": "rnn-bottleneck",
+    "projection": "word-vectors",
+    "mask": "word-vectors",
+    "memory": "softmax",
+    "parameters": "serial-steps",
+}
 
 failures = []
 
@@ -251,6 +257,7 @@ def check_page(browser, path, width, figures):
     browser.open(path, width, CALM)
     check(path.stat().st_size <= MAX_BYTES, where, ": has", path.stat().st_size, "bytes")
     if path.stem != "index":
+        check(browser.count().startswith("0 /"), where, ": begins at", browser.count())
         if width == 1280 and path.parent.name == "zh":  # steps are the same in both languages
             check_stepping(browser, where)
         if width == 1280:
@@ -283,10 +290,12 @@ def check_course(browser, folder, names):
     check(links == [f"{name}.html" for name in names], folder.name, ": the course lists", links)
     minutes = browser.script("return Array.from(document.querySelectorAll('.course .minutes')).map(m => parseInt(m.textContent))")
     check(len(minutes) == len(names) and all(m > 0 for m in minutes), folder.name, ": minutes", minutes)
+    rows = browser.script("return Array.from(document.querySelectorAll('#symbols + .scroll tbody tr'), r => r.querySelector('a')?.getAttribute('href'))")
+    check(len(rows) > 30 and set(rows) <= set(links), folder.name, ": the symbols lead to", rows)
     for n, name in enumerate(names):
         browser.open(folder / f"{name}.html", 1280)
         links = browser.script("return Array.from(document.querySelectorAll('nav.foot a')).map(a => a.getAttribute('href'))")
-        expected = [f"{names[n - 1]}.html"] * (n > 0) + ["index.html"] + [f"{other}.html" for other in names[n + 1:n + 2]]
+        expected = [f"{names[n - 1]}.html"] * (n > 0) + ["index.html", "index.html#symbols"] + [f"{other}.html" for other in names[n + 1:n + 2]]
         check(links == expected, folder.name, name, ": leads to", links)
         links = browser.script("return Array.from(document.querySelectorAll('main a')).map(a => a.getAttribute('href'))")
         expected = [f"{REFERENCES[name]}.html"] if name in REFERENCES else []
@@ -327,11 +336,31 @@ def check_full_screen(browser, path):
 
 
 def check_calm(browser, path):
+    """The question comes first; one button shows all, and nothing moves on the way."""
     browser.open(path, 1280, CALM)
     now, last = browser.count().split(" / ")
-    check(now == last, "reduced motion: the page begins at", now)
+    check(now == "0", "reduced motion: the page begins at", now)
+    later = browser.script("return Array.from(document.querySelectorAll('main figure, .misconception')).some(n => n.checkVisibility())")
+    check(not later and not browser.find(".answer").is_displayed(), "reduced motion: there are results before the question is answered")
+    browser.script("document.querySelector('.finish').click()")
+    check(browser.count() == f"{last} / {last}", "reduced motion: all results lead to", browser.count())
+    check(not browser.find(".answer").is_displayed(), "reduced motion: the answer comes with them")
+    moving = browser.script("return document.getAnimations().length")
+    check(moving == 0, "reduced motion:", moving, "things move")
     browser.press(Keys.ARROW_LEFT)
     check(browser.count() == f"{int(last) - 1} / {last}", "reduced motion: ← leads to", browser.count())
+
+
+def check_secret(browser, path):
+    """Nothing on a page says what the first product is before it is computed, neither to eyes nor to ears."""
+    browser.open(path, 1280, CALM)
+    seen = browser.script("""const shown = Array.from(document.querySelectorAll('main p, main figcaption, main svg text'))
+        .filter(node => node.checkVisibility({ visibilityProperty: true })).map(node => node.textContent);
+        return [...shown, ...Array.from(document.querySelectorAll('main svg')).map(svg => svg.getAttribute('aria-label') ?? '')]""")
+    check(len(seen) > 10 and not any(re.search(r"\b19\b", text) for text in seen), "secret: 19 stands in", [text for text in seen if "19" in text])
+    browser.press(Keys.END)
+    label = browser.script("return document.querySelector('.map[aria-label*=\"19\"]')?.getAttribute('aria-label') ?? ''")
+    check("19" in label, "secret: the product is told to nobody at the end")
 
 
 def check_focus(browser, path):
@@ -359,6 +388,25 @@ def check_turning(browser, path):
     browser.press(Keys.ARROW_RIGHT)
     check(browser.script("return document.querySelector('svg.space').innerHTML") != before, "space: keys do not turn it")
     check(browser.count() == at, "space: turning steps, too")
+
+
+# How many points of arrows lie in the middle of a name.
+COVERED = """
+const names = Array.from(document.querySelectorAll('#block-arrows text.word'), name => name.getBBox());
+const points = Array.from(document.querySelectorAll('#block-arrows line.arrow'), line => Array.from({ length: 21 }, (_, n) => n / 20)
+    .map(t => ['x', 'y'].map(d => (1 - t) * line.getAttribute(d + 1) + t * line.getAttribute(d + 2)))).flat();
+const lies = ([x, y], { x: left, y: top, width, height }) =>
+    x > left + 2 && x < left + width - 2 && y > top + height * .15 && y < top + height * .85;
+return [names.length, points.length, points.filter(point => names.some(name => lies(point, name))).length];
+"""
+
+
+def check_names(browser, path):
+    for width in WIDTHS:
+        browser.open(path, width, CALM)
+        browser.press(Keys.END)
+        names, points, covered = browser.script(COVERED)
+        check(names == 5 and points == 5 * 21 and covered == 0, path, width, ": names and arrows:", names, points, covered)
 
 
 def check_sliders(browser, path):
@@ -399,12 +447,28 @@ def check_lanes(browser, path):
     check(list(recurrence) == sorted(recurrence) and len(set(recurrence)) > 2, "lanes: the recurrence's words are", recurrence)
 
 
+def check_waiting(browser, path):
+    """Attention's results stand in one column, each with an arrow from every word; the recurrence's each in its own."""
+    browser.open(path, 1280, CALM)
+    browser.press(Keys.END)
+    nodes = browser.script("""return Array.from(document.querySelectorAll('svg.graph g.node:not(.input)')).map(n => {
+        const box = n.querySelector('circle').getBoundingClientRect(); return [Math.round(box.x), Math.round(box.y)] })""")
+    words = len(nodes) // 2
+    check(len({x for x, _ in nodes[:words]}) == words, "waiting: the recurrence's results stand at", nodes[:words])
+    check(len({x for x, _ in nodes[words:]}) == 1 and len({y for _, y in nodes[words:]}) == words, "waiting: attention's stand at", nodes[words:])
+    rows = browser.script("return Array.from(document.querySelectorAll('#block-waiting tbody tr')).map(r => r.lastChild.textContent.split(', ').length)")
+    check(rows == [1] + [2] * (words - 1) + [words] * words, "waiting: results wait for so many:", rows)
+    edges = browser.script("return document.querySelectorAll('svg.graph path.edge.done').length")
+    check(edges == sum(rows), "waiting:", edges, "arrows for", sum(rows))
+
+
 def check_printing(browser, path):
     browser.open(path, 1280)
     browser.command("Emulation.setEmulatedMedia", media="print")
     browser.script("dispatchEvent(new Event('beforeprint'))")
     check(not browser.find(".player").is_displayed(), "print: the player is there")
-    check(browser.find(".answer").is_displayed(), "print: the answer is not there")
+    check(not browser.find(".answer").is_displayed(), "print: the answer stands beside the question")
+    check(browser.find(".answers p").is_displayed() and browser.find(".answers p").text, "print: the answer is not there")
     hidden = browser.script("return Array.from(document.querySelectorAll('main figure')).filter(f => f.hidden).length")
     check(hidden == 0, "print:", hidden, "figures are not there")
     browser.script("dispatchEvent(new Event('afterprint'))")
@@ -460,10 +524,13 @@ def main(program, figures, folder):
         check_playing(browser, folder / "zh" / "alignment.html")
         check_full_screen(browser, folder / "zh" / "alignment.html")
         check_calm(browser, folder / "zh" / "alignment.html")
+        check_secret(browser, folder / "en" / "matmul.html")
         check_focus(browser, folder / "zh" / "word-vectors.html")
         check_turning(browser, folder / "zh" / "word-vectors.html")
+        check_names(browser, folder / "zh" / "word-vectors.html")
         check_sliders(browser, folder / "zh" / "projection.html")
         check_any_count(browser, folder / "en" / "qkv.html")
+        check_waiting(browser, folder / "en" / "serial-steps.html")
         check_lanes(browser, folder / "en" / "race.html")
         check_printing(browser, folder / "en" / "projection.html")
         check_own_words(browser, program, folder)
