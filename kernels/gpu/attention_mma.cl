@@ -55,6 +55,7 @@
 
 /* Which query of the group a lane's row r is, and which column its element e of several blocks side by side. */
 INLINE int lane_row(int r) {
+    (void)r; /* most layouts have one row a lane */
     return warp_id() * WARP_ROWS + BLOCK_ROW(lane_id(), ROW_ELEMENT(r, 0));
 }
 INLINE int lane_column(int e) {

@@ -80,7 +80,7 @@
 #define COLUMNS_DEPTH(l, e) ((l) / 16 * 4 + (e))
 #define BLOCK_ROW(l, e) ((l) % 16)
 #define BLOCK_COLUMN(l, e) ((l) / 16 * 4 + (e))
-#define ROW_ELEMENT(r, n) ((void)(r), (n)) /* its only row */
+#define ROW_ELEMENT(r, n) (n)
 #elif MMA == MMA_RDNA3
 #define WARP 32
 #define WARP_ROWS 16
@@ -97,7 +97,7 @@
 #define COLUMNS_DEPTH(l, e) (e)
 #define BLOCK_ROW(l, e) ((l) % 16)
 #define BLOCK_COLUMN(l, e) ((e)*2 + (l) / 16)
-#define ROW_ELEMENT(r, n) ((void)(r), (n)) /* its only row */
+#define ROW_ELEMENT(r, n) (n)
 #elif MMA == MMA_XE8
 #define WARP 8
 #define WARP_ROWS 8
@@ -114,7 +114,7 @@
 #define COLUMNS_DEPTH(l, e) ((l)*2 + (e) % 2)
 #define BLOCK_ROW(l, e) (l)
 #define BLOCK_COLUMN(l, e) (e)
-#define ROW_ELEMENT(r, n) ((void)(r), (n)) /* its only row */
+#define ROW_ELEMENT(r, n) (n)
 #elif MMA == MMA_XE16
 #define WARP 16
 #define WARP_ROWS 16
@@ -131,7 +131,7 @@
 #define COLUMNS_DEPTH(l, e) (l)
 #define BLOCK_ROW(l, e) (l)
 #define BLOCK_COLUMN(l, e) (e)
-#define ROW_ELEMENT(r, n) ((void)(r), (n)) /* its only row */
+#define ROW_ELEMENT(r, n) (n)
 #else
 #error "MMA, the layout of fragments, comes from the kernel's row"
 #endif
