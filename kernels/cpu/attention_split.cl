@@ -36,7 +36,6 @@
 #error "KEYS must be a multiple of VECTOR_WIDTH and of ROWS, TILE_KV of KEYS; f64 is not served"
 #endif
 #define FEW (KEYS / ROWS)
-#define MANY_ROWS 16
 #define WHOLE_VECTORS(n) (((n) + WIDTH - 1) / WIDTH * WIDTH)
 #define DIM_MAX (HEAD_DIM_MAX > VALUE_DIM_MAX ? HEAD_DIM_MAX : VALUE_DIM_MAX)
 
@@ -51,85 +50,117 @@
 #define weight_of(score) vec_exp2(score)
 #endif
 
-/* ---- micro-kernels ------------------------------------------------------------------------------------------------- */
+/* ---- micro-kernels -------------------------------------------------------------------------------------------------
+ * While they read some keys they fetch as many others, `ahead`, into the nearest cache: a line for each that they read. */
 
-/* s[r][j] = <q[r], k[j]> for R rows and J keys. */
-#define DEFINE_DOTS(name, R, J, SPACE)                                                                                   \
-    INLINE void name(float *s, SPACE const float *k, i64 step, const float *q, i64 q_step, int dim) {                    \
+#if defined(__OPENCL_C_VERSION__)
+#define FETCH(p) prefetch(p, LINE)
+#else
+#define FETCH(p) __builtin_prefetch(p)
+#endif
+#define LINE ((int)(64 / sizeof(stored)))
+
+/* s[r][j] = <q[r], k[j]> for R rows and J keys, G of these at a time. */
+#define DEFINE_DOTS(name, R, J, G, SPACE, TYPE, LOAD)                                                                    \
+    INLINE void name(float *s, SPACE const TYPE *k, i64 step, __global const stored *ahead, i64 ahead_step,              \
+                     const float *q, int dim) {                                                                          \
         vec sum[R * J];                                                                                                  \
         float lanes[R * J];                                                                                              \
         UNROLL for (int n = 0; n < R * J; n++) sum[n] = vec_splat(0.0f);                                                 \
-        for (int d = 0; d < dim; d += WIDTH) {                                                                           \
-            vec k_d[J];                                                                                                  \
-            UNROLL for (int j = 0; j < J; j++) k_d[j] = vec_load(k + j * step + d);                                      \
-            UNROLL for (int r = 0; r < R; r++) {                                                                         \
-                const vec q_d = vec_load(q + r * q_step + d);                                                            \
-                UNROLL for (int j = 0; j < J; j++) sum[r * J + j] += q_d * k_d[j];                                       \
+        UNROLL for (int g = 0; g < J; g += G) {                                                                          \
+            for (int d = 0; d < dim; d += WIDTH) {                                                                       \
+                vec k_d[G];                                                                                              \
+                UNROLL for (int j = 0; j < G; j++) k_d[j] = LOAD(k + (g + j) * step + d);                                \
+                if (WIDTH >= LINE || d % LINE == 0) UNROLL                                                               \
+                    for (int j = 0; j < G; j++) FETCH(ahead + (g + j) * ahead_step + d);                                 \
+                UNROLL for (int r = 0; r < R; r++) {                                                                     \
+                    const vec q_d = vec_load(q + r * dim + d);                                                           \
+                    UNROLL for (int j = 0; j < G; j++) sum[r * J + g + j] += q_d * k_d[j];                               \
+                }                                                                                                        \
             }                                                                                                            \
         }                                                                                                                \
         UNROLL for (int n = 0; n < R * J; n += WIDTH) vec_store(sums_of(sum + n), lanes + n);                            \
         UNROLL for (int r = 0; r < R; r++) UNROLL for (int j = 0; j < J; j++) s[r * TILE_KV + j] = lanes[r * J + j];     \
     }
 
-/* out[r] += s[r][j] * v[j] for R rows and J keys, one after the other. */
-#define DEFINE_VALUES(name, R, J, SPACE)                                                                                 \
-    INLINE void name(float *out, SPACE const float *v, i64 step, const float *s, i64 out_step, int dim) {                \
-        vec weight[R * J];                                                                                               \
-        UNROLL for (int r = 0; r < R; r++) UNROLL for (int j = 0; j < J; j++) weight[r * J + j] =                        \
-            vec_splat(s[r * TILE_KV + j]);                                                                               \
-        for (int d = 0; d < dim; d += WIDTH) {                                                                           \
-            vec v_d[J];                                                                                                  \
-            UNROLL for (int j = 0; j < J; j++) v_d[j] = vec_load(v + j * step + d);                                      \
+/* out[r] += s[r][j] * v[j] for R rows and KEYS keys, one after the other: V vectors of a row, which stay in registers. */
+#define DEFINE_VALUES_PART(name, R, V, SPACE, TYPE, LOAD)                                                                \
+    INLINE void name(float *out, SPACE const TYPE *v, i64 step, __global const stored *ahead, i64 ahead_step,            \
+                     const float *s, int dim) {                                                                          \
+        vec sum[R * (V)];                                                                                                \
+        UNROLL for (int r = 0; r < R; r++) UNROLL for (int n = 0; n < V; n++) sum[r * (V) + n] =                         \
+            vec_load(out + r * dim + n * WIDTH);                                                                         \
+        for (int j = 0; j < KEYS; j++) {                                                                                 \
+            vec v_j[V];                                                                                                  \
+            UNROLL for (int n = 0; n < V; n++) v_j[n] = LOAD(v + j * step + n * WIDTH);                                  \
+            UNROLL for (int n = 0; n < V; n++) if (n * WIDTH % LINE == 0) FETCH(ahead + j * ahead_step + n * WIDTH);     \
             UNROLL for (int r = 0; r < R; r++) {                                                                         \
-                vec sum = vec_load(out + r * out_step + d);                                                              \
-                UNROLL for (int j = 0; j < J; j++) sum += weight[r * J + j] * v_d[j];                                    \
-                vec_store(sum, out + r * out_step + d);                                                                  \
+                const vec weight = vec_splat(s[r * TILE_KV + j]);                                                        \
+                UNROLL for (int n = 0; n < V; n++) sum[r * (V) + n] += weight * v_j[n];                                  \
             }                                                                                                            \
         }                                                                                                                \
+        UNROLL for (int r = 0; r < R; r++) UNROLL for (int n = 0; n < V; n++)                                            \
+            vec_store(sum[r * (V) + n], out + r * dim + n * WIDTH);                                                      \
     }
 
-DEFINE_DOTS(dots_copy, ROWS, FEW, __private)
-DEFINE_DOTS(dots_one_copy, 1, KEYS, __private)
-DEFINE_VALUES(values_copy, ROWS, FEW, __private)
-DEFINE_VALUES(values_one_copy, 1, KEYS, __private)
-#if STORED_IS_REAL
-DEFINE_DOTS(dots_there, ROWS, FEW, __global)
-DEFINE_DOTS(dots_one_there, 1, KEYS, __global)
-DEFINE_VALUES(values_there, ROWS, FEW, __global)
-DEFINE_VALUES(values_one_there, 1, KEYS, __global)
-#endif
+#define DEFINE_VALUES(name, R, V, SPACE, TYPE, LOAD)                                                                     \
+    DEFINE_VALUES_PART(name##_whole, R, V, SPACE, TYPE, LOAD)                                                            \
+    DEFINE_VALUES_PART(name##_half, R, (V) / 2, SPACE, TYPE, LOAD)                                                       \
+    DEFINE_VALUES_PART(name##_vector, R, 1, SPACE, TYPE, LOAD)                                                           \
+    INLINE void name(float *out, SPACE const TYPE *v, i64 step, __global const stored *ahead, i64 ahead_step,            \
+                     const float *s, int dim) {                                                                          \
+        int d = 0;                                                                                                       \
+        for (; d + (V)*WIDTH <= dim; d += (V)*WIDTH) name##_whole(out + d, v + d, step, ahead + d, ahead_step, s, dim);  \
+        if (d + (V) / 2 * WIDTH <= dim) {                                                                                \
+            name##_half(out + d, v + d, step, ahead + d, ahead_step, s, dim);                                            \
+            d += (V) / 2 * WIDTH;                                                                                        \
+        }                                                                                                                \
+        for (; d < dim; d += WIDTH) name##_vector(out + d, v + d, step, ahead + d, ahead_step, s, dim);                  \
+    }
+
+/* As many sums as hide the latency of a multiply-add, and as there are registers for. */
+#define ROWS_VECTORS (WIDTH == 16 ? 4 : 2)
+#define ROW_VECTORS 8
+DEFINE_DOTS(dots_copy, ROWS, FEW, FEW, __private, float, vec_load)
+DEFINE_DOTS(dots_one_copy, 1, KEYS, FEW, __private, float, vec_load)
+DEFINE_VALUES(values_copy, ROWS, ROWS_VECTORS, __private, float, vec_load)
+DEFINE_VALUES(values_one_copy, 1, ROW_VECTORS, __private, float, vec_load)
+DEFINE_DOTS(dots_there, ROWS, FEW, FEW, __global, stored, stored_vec_load)
+DEFINE_DOTS(dots_one_there, 1, KEYS, FEW, __global, stored, stored_vec_load)
+DEFINE_VALUES(values_there, ROWS, ROWS_VECTORS, __global, stored, stored_vec_load)
+DEFINE_VALUES(values_one_there, 1, ROW_VECTORS, __global, stored, stored_vec_load)
 
 /* KEYS keys or values: element (j, d) is at j * step + d. */
 typedef struct keys {
     __global const stored *there; /* NULL where they had to be copied */
     const float *copy;
     i64 step;
+    __global const stored *ahead; /* those that come next, at ahead_step from one to the next */
+    i64 ahead_step;
 } keys;
 
-#if STORED_IS_REAL
-#define IN_PLACE(x) ((x)->there != 0)
-#define ON_KEYS(name, to, x, j, a, b, c)                                                                                 \
+#define ON_KEYS(name, to, x, j, from, dim)                                                                               \
     do {                                                                                                                 \
-        if (IN_PLACE(x))                                                                                                 \
-            name##_there(to, (x)->there + (j) * (x)->step, (x)->step, a, b, c);                                          \
+        if ((x)->there != 0)                                                                                             \
+            name##_there(to, (x)->there + (j) * (x)->step, (x)->step, (x)->ahead + (j) * (x)->ahead_step,                \
+                         (x)->ahead_step, from, dim);                                                                    \
         else                                                                                                             \
-            name##_copy(to, (x)->copy + (j) * (x)->step, (x)->step, a, b, c);                                            \
+            name##_copy(to, (x)->copy + (j) * (x)->step, (x)->step, (x)->ahead + (j) * (x)->ahead_step,                  \
+                        (x)->ahead_step, from, dim);                                                                     \
     } while (0)
-#else
-#define ON_KEYS(name, to, x, j, a, b, c) name##_copy(to, (x)->copy + (j) * (x)->step, (x)->step, a, b, c)
-#endif
 
-/* KEYS rows of a view, of which there are `count` to read: where they lie if kernels of whole vectors can read them there, else
- * copied; 0 past the last row and the last column. */
-INLINE keys keys_of(__global const stored *x, const strides *stride, int dim, int count, float *copy) {
+/* Up to so many rows 16-bit elements are converted for each block of them, where they lie; for more once, into a copy. */
+#define CONVERTED_IN_PLACE (2 * ROWS)
+
+/* KEYS rows of a view, of which there are `count` to read, for so many rows of queries: where they lie if kernels of whole vectors
+ * can read them there, else copied; 0 past the last row and the last column. */
+INLINE keys keys_of(__global const stored *x, const strides *stride, int dim, int count, int rows, float *copy) {
     const int step = WHOLE_VECTORS(dim);
-    const keys copied = {0, copy, step};
-#if STORED_IS_REAL
-    if (stride->d == 1 && dim == step && count >= KEYS) {
-        const keys there = {x, copy, stride->l};
+    const keys copied = {0, copy, step, x, 0};
+    if (stride->d == 1 && dim == step && count >= KEYS && (STORED_IS_REAL || rows <= CONVERTED_IN_PLACE)) {
+        const keys there = {x, copy, stride->l, x, 0};
         return there;
     }
-#endif
     for (int j = 0; j < KEYS; j++) {
         const int columns = j < count ? dim : 0;
         stored_row_load(copy + j * step, x + j * stride->l, stride->d, columns);
@@ -139,24 +170,8 @@ INLINE keys keys_of(__global const stored *x, const strides *stride, int dim, in
 }
 
 INLINE vec keys_load(const keys *x, int j, int d) {
-#if STORED_IS_REAL
-    if (IN_PLACE(x)) return vec_load(x->there + j * x->step + d);
-#endif
+    if (x->there != 0) return stored_vec_load(x->there + j * x->step + d);
     return vec_load(x->copy + j * x->step + d);
-}
-
-#if defined(__OPENCL_C_VERSION__)
-#define FETCH(p) prefetch(p, LINE)
-#else
-#define FETCH(p) __builtin_prefetch(p)
-#endif
-#define LINE (64 / sizeof(stored))
-
-/* Have these rows of a view near when their turn comes. */
-INLINE void fetch_rows(__global const stored *x, const strides *stride, int dim, int first, int end) {
-    for (int j = first; j < end; j++) {
-        for (int d = 0; d < dim; d += LINE) FETCH(x + j * stride->l + d * stride->d);
-    }
 }
 
 /* ---- a group ------------------------------------------------------------------------------------------------------- */
@@ -248,18 +263,15 @@ INLINE void finish_scores(const work *w, int r) {
 INLINE void tile_scores(const work *w, __global const stored *k, __global const stored *v) {
     const attention_params *p = w->p;
     for (int j = w->first; j < w->end; j += KEYS) {
-        const keys x = keys_of(k + j * p->k.l, &p->k, p->head_dim, keys_left(w, j), w->copy);
+        keys x = keys_of(k + j * p->k.l, &p->k, p->head_dim, keys_left(w, j), w->count, w->copy);
         const int last = j + KEYS == w->end;
+        x.ahead = last ? v + w->first * p->v.l : k + (j + KEYS) * p->k.l;
+        x.ahead_step = last ? p->v.l : p->k.l;
         int r = 0;
-        for (int n = 0; n < KEYS; n += FEW) {
-            if (last)
-                fetch_rows(v + w->first * p->v.l, &p->v, p->value_dim, n, n + FEW);
-            else
-                fetch_rows(k + (j + KEYS) * p->k.l, &p->k, p->head_dim, n, n + FEW);
-            for (r = 0; r + ROWS <= w->count; r += ROWS)
-                ON_KEYS(dots, w->s + r * TILE_KV + j + n, &x, n, w->q + r * w->q_step, w->q_step, w->q_step);
+        for (; r + ROWS <= w->count; r += ROWS) {
+            for (int n = 0; n < KEYS; n += FEW) ON_KEYS(dots, w->s + r * TILE_KV + j + n, &x, n, w->q + r * w->q_step, w->q_step);
         }
-        for (; r < w->count; r++) ON_KEYS(dots_one, w->s + r * TILE_KV + j, &x, 0, w->q + r * w->q_step, w->q_step, w->q_step);
+        for (; r < w->count; r++) ON_KEYS(dots_one, w->s + r * TILE_KV + j, &x, 0, w->q + r * w->q_step, w->q_step);
     }
     if (!MODIFIED && !w->partial) return;
     for (int r = 0; r < w->count; r++) finish_scores(w, r);
@@ -311,27 +323,21 @@ static void add_live_values(const work *w, const keys *x, int r, int j) {
     }
 }
 
-/* Many rows do not stay in the nearest cache: each takes as many keys as it can while it is there. */
 INLINE void tile_values(const work *w, __global const stored *k, __global const stored *v) {
     const attention_params *p = w->p;
     for (int j = w->first; j < w->end; j += KEYS) {
-        const keys x = keys_of(v + j * p->v.l, &p->v, p->value_dim, keys_left(w, j), w->copy);
+        keys x = keys_of(v + j * p->v.l, &p->v, p->value_dim, keys_left(w, j), w->count, w->copy);
         const int last = j + KEYS == w->end;
+        x.ahead = last ? k + TILE_KV * p->k.l : v + (j + KEYS) * p->v.l;
+        x.ahead_step = last ? p->k.l : p->v.l;
         int r = 0;
         if (w->partial && !keys_are_finite(&x, w->out_step)) {
             for (; r < w->count; r++) add_live_values(w, &x, r, j);
             continue;
         }
-        for (int n = 0; n < KEYS; n += FEW) {
-            if (last)
-                fetch_rows(k + TILE_KV * p->k.l, &p->k, p->head_dim, n, n + FEW);
-            else
-                fetch_rows(v + (j + KEYS) * p->v.l, &p->v, p->value_dim, n, n + FEW);
-            for (r = 0; r + ROWS <= w->count && w->count <= MANY_ROWS; r += ROWS)
-                ON_KEYS(values, w->out + r * w->out_step, &x, n, w->s + r * TILE_KV + j + n, w->out_step, w->out_step);
-        }
-        for (; r < w->count; r++)
-            ON_KEYS(values_one, w->out + r * w->out_step, &x, 0, w->s + r * TILE_KV + j, w->out_step, w->out_step);
+        for (; r + ROWS <= w->count; r += ROWS)
+            ON_KEYS(values, w->out + r * w->out_step, &x, 0, w->s + r * TILE_KV + j, w->out_step);
+        for (; r < w->count; r++) ON_KEYS(values_one, w->out + r * w->out_step, &x, 0, w->s + r * TILE_KV + j, w->out_step);
     }
 }
 
