@@ -126,7 +126,14 @@ INLINE uvec bf16_vec_bits(vec x) {
     const uvec bits = uvec_bits(x);
     return uvec_select(x == x, (bits + 0x7fff + (bits >> 16 & 1)) >> 16, bits >> 16 | 0x40);
 }
+/* gcc widens vectors of ushort by halves. */
+#if WIDTH == 16 && defined(__AVX512F__)
+#define bf16_vec_load(p) ((vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p))), 16))
+#elif WIDTH == 8 && defined(__AVX2__)
+#define bf16_vec_load(p) ((vec)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p))), 16))
+#else
 #define bf16_vec_load(p) vec_of_ubits(ushorts_load(p) << 16)
+#endif
 #define bf16_vec_store(x, p) ushorts_store(bf16_vec_bits(x), p)
 #endif
 
