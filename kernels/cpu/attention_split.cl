@@ -6,7 +6,7 @@
  * Bound by memory: each byte of K and V is read once for all rows of a group, which are the queries of all heads that share a
  * key/value head, and in the order in which it lies there. Dims lie in lanes. For each tile of TILE_KV keys
  *      scores    the dot products of ROWS rows with KEYS / ROWS keys, or of one row with KEYS, summed across lanes together (sums.h);
- *                of many rows each WIDTH stand in lanes, and elements of K are broadcast
+ *                of heads with many queries each WIDTH rows stand in lanes, and elements of K are broadcast
  *      weights   keys in lanes; the running maximum and sum of a row rescaled                 (Dao 2023, algorithm 1)
  *      values    KEYS keys added to ROWS rows or to one, some vectors of a row at a time, which stay in registers
  * K and V whose dims are neighbours are read where they lie; others, and 16-bit ones for many rows, are copied, converted, KEYS keys
@@ -39,8 +39,8 @@
 #if !defined(MODIFIED)
 #error "MODIFIED: whether scores go through options.h"
 #endif
-#if KEYS % VECTOR_WIDTH || KEYS % ROWS || TILE_KV % KEYS || DTYPE == DTYPE_F64
-#error "KEYS must be a multiple of VECTOR_WIDTH and of ROWS, TILE_KV of KEYS; f64 is not served"
+#if KEYS % VECTOR_WIDTH || KEYS % ROWS || TILE_KV % KEYS || TILE_Q % VECTOR_WIDTH || DTYPE == DTYPE_F64
+#error "KEYS must be a multiple of VECTOR_WIDTH and of ROWS, TILE_KV of KEYS, TILE_Q of VECTOR_WIDTH; f64 is not served"
 #endif
 #define FEW (KEYS / ROWS)
 #define WHOLE_VECTORS(n) (((n) + WIDTH - 1) / WIDTH * WIDTH)
@@ -195,8 +195,9 @@ typedef struct keys {
 #define ON_KEYS_IN_LANES(name, to, x, qt, qt_step, dim) name##_copy(to, (x)->copy, (x)->step, qt, qt_step, dim)
 #endif
 
-/* How many of a group's rows stand in lanes: of few none, nor where there are few lanes and few registers. */
-#define lane_rows(count) (WIDTH > 4 && (count) > 2 * ROWS ? (count) / WIDTH * WIDTH : 0)
+/* How many rows stand in lanes, those that fill up the last vector included: of few queries none, nor where there are few lanes and few
+ * registers. It depends on the queries of a head alone, not on how many heads are in the group, since sums are taken in another order. */
+#define lane_rows(count, len_q) (WIDTH > 4 && 2 * (len_q) >= WIDTH ? ((count) + WIDTH - 1) / WIDTH * WIDTH : 0)
 
 /* How many rows at most read keys where they lie. Up to so many 16-bit elements are converted for each block of them, where they lie; for more once, into a copy. The narrowest
  * vectors have no instructions for it. */
@@ -324,7 +325,7 @@ INLINE void tile_scores(const work *w, __global const stored *k, __global const 
         const int last = j + KEYS == w->end;
         x.ahead = last ? v + w->first * p->v.l : k + (j + KEYS) * p->k.l;
         x.ahead_step = last ? p->v.l : p->k.l;
-        const int in_lanes = lane_rows(w->count), q_step = WIDTH * w->q_step;
+        const int in_lanes = lane_rows(w->count, p->len_q), q_step = WIDTH * w->q_step;
         int r = 0;
         if (in_lanes > 0) fetch_keys(&x, p->head_dim);
         for (; r + 2 * WIDTH <= in_lanes; r += 2 * WIDTH)
@@ -444,9 +445,12 @@ INLINE void load_row(work *w, int r, __global const stored *q, key_range part, i
     for (int d = 0; d < w->out_step; d++) w->out[r * w->out_step + d] = 0.0f;
 }
 
-/* The WIDTH rows from r on into lanes, by way of `copy`. */
+/* The WIDTH rows from r on into lanes, by way of `copy`; 0 for those that there are not. */
 INLINE void rows_to_lanes(work *w, int r) {
     float *q = w->q + r * w->q_step;
+    for (int n = w->count > r ? w->count - r : 0; n < WIDTH; n++) {
+        for (int d = 0; d < w->q_step; d++) q[n * w->q_step + d] = 0.0f;
+    }
     for (int n = 0; n < WIDTH * w->q_step; n += WIDTH) vec_store(vec_load(q + n), w->copy + n);
     for (int d = 0; d < w->q_step; d += WIDTH) {
         vec square[WIDTH];
@@ -494,7 +498,7 @@ __kernel GROUP_OF_ONE void attention_split(__global const stored *restrict q, __
             load_row(&w, r, q + b * p.q.b + h * p.q.h + i * p.q.l, all, i,
                      row_options_of(&p, mask, bias, b, h, i, i + m.offset, slope));
         }
-        for (int r = 0; r < lane_rows(w.count); r += WIDTH) rows_to_lanes(&w, r);
+        for (int r = 0; r < lane_rows(w.count, p.len_q); r += WIDTH) rows_to_lanes(&w, r);
         attend_part(&w, k + b * p.k.b + g * p.k.h, v + b * p.v.b + g * p.v.h);
         for (int r = 0; r < w.count; r++) {
             const i64 h = g * ratio + (r_0 + r) / p.len_q, i = (r_0 + r) % p.len_q;
