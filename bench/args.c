@@ -9,7 +9,8 @@
 #define SIZE .minimum = 1, .maximum = 1 << 24
 
 static const cli_option options[] = {
-    {"device", "DEVICE", "auto, gpu, cpu, native, opencl, opencl:P:D or reference", CLI_TEXT, offsetof(bench_args, device)},
+    {"device", "DEVICE", "auto, gpu, cpu, native, opencl, opencl:P:D, opencl:P:all or reference", CLI_TEXT,
+     offsetof(bench_args, device)},
     {"threads", "N,...", "units to run on: native threads or OpenCL compute units", CLI_INTEGERS, offsetof(bench_args, threads),
      .minimum = 1, .maximum = 4096},
     {"len", "N,...", "lengths", CLI_INTEGERS, offsetof(bench_args, len), SIZE},

@@ -4,6 +4,7 @@
  */
 #include "bench.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -91,6 +92,6 @@ int clattn_bench_main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "compare") == 0) return bench_compare_main(argc - 1, argv + 1);
     if (!bench_args_read(&args, argc, argv, &code)) return code;
     bench_pin(argc, argv, args.peers ? bench_openblas_recognize : NULL);
-    bench_end_on_sigterm();
+    bench_end_on(SIGTERM);
     return run(&args);
 }

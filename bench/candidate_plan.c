@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../host/internal.h"
+#include "../host/split.h"
 #include "candidate.h"
 #include "clock.h"
 #include "opencl.h"
@@ -61,8 +61,11 @@ static void describe(bench_candidate *candidate, const clattn_plan *plan) {
     clattn_plan_info info = {.struct_size = sizeof info};
     if (clattn_plan_get_info(plan, &info) != CLATTN_OK) return;
     bool layer = candidate->problem->shape.op != BENCH_OP_ATTENTION && candidate->problem->shape.d_in > 0;
-    snprintf(candidate->path, sizeof candidate->path, "clattn %s%s", info.algorithm,
-             layer && candidate->problem->shape.op != BENCH_OP_PROJECT ? " + projections" : "");
+    int length = snprintf(candidate->path, sizeof candidate->path, "clattn %s%s", info.algorithm,
+                          layer && candidate->problem->shape.op != BENCH_OP_PROJECT ? " + projections" : "");
+    if (plan->split && (size_t)length < sizeof candidate->path)
+        snprintf(candidate->path + length, sizeof candidate->path - (size_t)length, " on %zu devices",
+                 candidate->device->context->peer_count + 1);
     snprintf(candidate->algorithm, sizeof candidate->algorithm, "%s", info.algorithm);
     snprintf(candidate->row, sizeof candidate->row, "%s", info.row);
     candidate->flops = info.flops;
@@ -70,8 +73,9 @@ static void describe(bench_candidate *candidate, const clattn_plan *plan) {
     candidate->launches = info.launches;
     candidate->dependent_steps = info.dependent_steps;
     candidate->workspace_bytes = (int64_t)info.workspace_bytes;
-    candidate->tile = tile_of(plan);
-    candidate->peak = has_fragments(plan) ? BENCH_LIMIT_FRAGMENTS : BENCH_LIMIT_MULTIPLY_ADD;
+    const clattn_plan *attends = plan->split ? plan->split->pieces[0].plan : plan;
+    candidate->tile = tile_of(attends);
+    candidate->peak = has_fragments(attends) ? BENCH_LIMIT_FRAGMENTS : BENCH_LIMIT_MULTIPLY_ADD;
 }
 
 bool bench_candidate_plan(bench_candidate *candidate, bench_device *device, bench_problem *problem, bench_variant variant,

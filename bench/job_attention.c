@@ -66,6 +66,8 @@ static void add_device(bench_group *group, bench_device *device, bench_problem *
         split = bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_SPLIT});
     if (only == CLATTN_ALGORITHM_AUTO || only == CLATTN_ALGORITHM_FUSED)
         fused = bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_FUSED});
+    if (fused && device->context->peer_count > 0)
+        bench_group_add_plan(group, "peers", device, problem, (bench_variant){CLATTN_ALGORITHM_FUSED, .split_devices = true});
     if (only == CLATTN_ALGORITHM_AUTO || only == CLATTN_ALGORITHM_STAGED)
         staged = bench_group_add_plan(group, "peers", device, problem, (bench_variant){.algorithm = CLATTN_ALGORITHM_STAGED});
     if (is_reading(device, &problem->shape)) bench_group_add_read(group, device, problem);

@@ -32,6 +32,7 @@ clattn_attention_options bench_shape_options(const bench_shape *s) {
         .has_window = s->has_window,
         .window_left = s->window_left,
         .window_right = s->window_right,
+        .softcap = s->softcap,
     };
 }
 
@@ -100,6 +101,7 @@ static clattn_plan_options options_of(bench_op op, bench_variant variant) {
     clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;
     if (op == BENCH_OP_ATTENTION || op == BENCH_OP_MHA) options.algorithm = variant.algorithm;
     if (bench_op_recurs(op)) options.recurrence = variant.recurrence;
+    options.split_devices = variant.split_devices;
     return options;
 }
 

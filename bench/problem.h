@@ -27,12 +27,14 @@ typedef struct bench_shape {
     int has_window;
     int64_t window_left, window_right;
     clattn_dtype dtype; /* of attention; absent: f32 */
+    double softcap;     /* 0: none */
 } bench_shape;
 
 /* Which of the ways to compute it; each op takes the one that is its own. */
 typedef struct bench_variant {
     clattn_algorithm algorithm;
     clattn_recurrence_form recurrence;
+    bool split_devices; /* over all of the context's */
 } bench_variant;
 
 typedef union bench_desc {

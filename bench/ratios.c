@@ -22,6 +22,13 @@ static bool comparable(const bench_record *a, const bench_record *b) {
            bench_count(a, BENCH_HEAD_DIM) == bench_count(b, BENCH_HEAD_DIM);
 }
 
+/* "clattn fused on 2 devices" is, of "clattn fused". */
+static bool is_split_of(const bench_record *a, const bench_record *b) {
+    const char *path = bench_text(a, BENCH_PATH), *whole = bench_text(b, BENCH_PATH);
+    const size_t length = strlen(whole);
+    return length && strncmp(path, whole, length) == 0 && strncmp(path + length, " on ", 4) == 0;
+}
+
 static void add_line(clattn__text *text, const bench_record *a, const bench_record *b, const char *what, double ratio) {
     clattn__text_add(text, "%s %s, length %" PRId64 ", %" PRId64 " unit%s: %s %.2fx%s\n", bench_text(a, BENCH_OP),
                      bench_text(a, BENCH_PATH), bench_count(a, BENCH_LEN_Q), bench_count(a, BENCH_THREADS),
@@ -49,7 +56,9 @@ static void add_pair(clattn__text *text, const bench_record *a, const bench_reco
         return;
     }
     if (!same_window || !same_type) return;
-    if (same_units && same_mask && !has(b, "clattn")) {
+    if (same_units && same_mask && is_split_of(a, b)) {
+        add_line(text, a, b, full ? "speed against one device" : "speed against one device (causal)", ms_b / ms_a);
+    } else if (same_units && same_mask && !has(b, "clattn")) {
         snprintf(what, sizeof what, "speed against %s%s", bench_text(b, BENCH_PATH), full ? "" : " (causal)");
         add_line(text, a, b, what, ms_b / ms_a);
     } else if (same_units && !same_mask && !full && same_text(a, b, BENCH_PATH)) {

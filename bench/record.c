@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../host/list.h"
+
 const bench_field_info bench_fields[BENCH_FIELD_COUNT] = {
 #define FIELD(id, name, type, part) {#name, BENCH_##type, BENCH_PART_##part},
 #include "fields.def"
@@ -16,16 +18,12 @@ const bench_field_info bench_fields[BENCH_FIELD_COUNT] = {
 #define DOES_NOT_APPLY "does not apply"
 
 bench_record *bench_records_add(bench_records *records) {
-    if (records->count == records->capacity) {
-        size_t capacity = records->capacity ? 2 * records->capacity : 64;
-        bench_record *items = realloc(records->items, capacity * sizeof *items);
-        if (!items) {
-            records->failed = true;
-            return NULL;
-        }
-        records->items = items;
-        records->capacity = capacity;
+    bench_record *items = clattn__list_room(records->items, records->count, &records->capacity, sizeof *items);
+    if (!items) {
+        records->failed = true;
+        return NULL;
     }
+    records->items = items;
     bench_record *record = &records->items[records->count++];
     memset(record, 0, sizeof *record);
     return record;

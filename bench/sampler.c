@@ -19,19 +19,25 @@ bool bench_warm(const double *before, const double *after, size_t count) {
     return fabs(a - b) <= 0.02 * fmin(a, b);
 }
 
-static volatile sig_atomic_t is_to_end;
+static volatile sig_atomic_t ended_by;
 
 static void note_end(int which) {
-    (void)which;
-    is_to_end = 1;
+    ended_by = which;
 }
 
-void bench_end_on_sigterm(void) {
-    signal(SIGTERM, note_end);
+void bench_end_on(int which) {
+    struct sigaction before, action = {.sa_handler = note_end, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+    ended_by = 0;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(which, NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(which, &action, NULL);
+}
+
+int bench_ended_by(void) {
+    return ended_by;
 }
 
 static bool run_once(bench_candidate *candidate, bench_time *time, bench_error *error) {
-    if (is_to_end) return bench_fail(error, "asked to end");
+    if (ended_by) return bench_fail(error, "asked to end");
     *time = (bench_time){NAN, NAN};
     return candidate->class->run(candidate, time, error);
 }

@@ -26,8 +26,11 @@ typedef struct bench_lane {
     const char *remark;       /* why the wall clock although there are events; NULL: nothing to say */
 } bench_lane;
 
-/* From now on SIGTERM ends no process, but the sampling, as a failure: what was measured before can be told. */
-void bench_end_on_sigterm(void);
+/* From now on this signal ends no process, but the sampling, as a failure: what was measured before can be told. A second one
+ * ends the process. A signal that is ignored stays so. Forgets signals that came before. */
+void bench_end_on(int signal);
+/* The signal that asked to end; 0: none. */
+int bench_ended_by(void);
 
 bool bench_sample(bench_lane *lanes, size_t count, const bench_sampling *, bench_error *);
 

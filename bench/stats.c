@@ -19,15 +19,17 @@ double bench_quantile(const double *sorted, size_t count, double q) {
 }
 
 bench_stats bench_stats_of(double *values, size_t count) {
-    if (count == 0) return (bench_stats){0, NAN, NAN, NAN, NAN, NAN};
+    if (count == 0) return (bench_stats){0, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
     qsort(values, count, sizeof *values, compare_doubles);
     bench_stats stats = {
         .samples = count,
         .median = bench_quantile(values, count, 0.5),
         .min = values[0],
         .p90 = bench_quantile(values, count, 0.9),
-        .iqr = bench_quantile(values, count, 0.75) - bench_quantile(values, count, 0.25),
+        .first_quartile = bench_quantile(values, count, 0.25),
+        .third_quartile = bench_quantile(values, count, 0.75),
     };
+    stats.iqr = stats.third_quartile - stats.first_quartile;
     stats.noise = stats.median > 0 ? stats.iqr / stats.median : 0;
     return stats;
 }

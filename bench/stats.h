@@ -10,6 +10,7 @@
 typedef struct bench_stats {
     size_t samples;
     double median, min, p90;
+    double first_quartile, third_quartile;
     double iqr;   /* third quartile minus first, in the unit of the samples */
     double noise; /* iqr / median */
 } bench_stats;

@@ -145,7 +145,7 @@ clattn_attention_options attention_options_desc(job *job, const attention_option
 }
 
 clattn_plan_options attention_options_plan(const attention_options *options) {
-    clattn_plan_options plan = CLATTN_PLAN_OPTIONS_INIT;
+    clattn_plan_options plan = job_plan_options(&options->job);
     plan.algorithm = (clattn_algorithm)options->algorithm.value;
     plan.require_fused = options->require;
     return plan;

@@ -97,6 +97,12 @@ int job_open(job *job) {
     return status == CLATTN_OK ? CLI_SUCCESS : cli_fail_status(job->command->name, status, error);
 }
 
+clattn_plan_options job_plan_options(const job_options *options) {
+    clattn_plan_options plan = CLATTN_PLAN_OPTIONS_INIT;
+    plan.split_devices = options->split_devices;
+    return plan;
+}
+
 static double now_milliseconds(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);

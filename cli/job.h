@@ -23,7 +23,7 @@ typedef struct job_options {
     const char *paths[CLATTN_TENSOR_COUNT]; /* NULL: not given */
     const char *device;
     cli_integer threads;
-    bool explain;
+    bool split_devices, explain;
     const char *json;
     bool bf16; /* files of uint16 hold bfloat16 */
 } job_options;
@@ -42,8 +42,10 @@ typedef struct job_options {
 
 /* What every job takes. */
 #define JOB_OPTIONS                                                                                                      \
-    {"device", "D", "auto, gpu, cpu, native, opencl, opencl:P:D or reference (default: $CLATTN_DEVICE, else auto)",      \
+    {"device", "D", "auto, gpu, cpu, native, opencl, opencl:P:D, opencl:P:all or reference (default: $CLATTN_DEVICE, else auto)", \
      CLI_TEXT, offsetof(job_options, device)},                                                                           \
+    {"split-devices", NULL, "cut the work over all devices of --device opencl:P:all",                                    \
+     CLI_FLAG, offsetof(job_options, split_devices)},                                                                    \
     {"threads", "N", "native threads (default: as OpenMP says)",                                                         \
      CLI_INTEGER, offsetof(job_options, threads), .minimum = 1, .maximum = 65536},                                       \
     {"bf16", NULL, "files of uint16 hold bfloat16", CLI_FLAG, offsetof(job_options, bf16)},                              \
@@ -69,6 +71,8 @@ typedef struct job {
 
 /* Read the inputs and make the context. */
 int job_load(job *job);
+/* What the options say of how to compute. */
+clattn_plan_options job_plan_options(const job_options *options);
 /* Declare an output's shape; nothing happens when its file was not asked for. */
 void job_output(job *job, clattn_tensor_id id, int64_t batch, int64_t heads, int64_t len, int64_t dim);
 /* Run the plan, whose creation ended with `status`. */

@@ -47,7 +47,8 @@ static int merge(job *job) {
     desc.sinks = tensors[CLATTN_TENSOR_SINKS];
     desc.out = tensors[CLATTN_TENSOR_OUT];
     desc.lse = tensors[CLATTN_TENSOR_LSE];
-    return job_finish(job, clattn_plan_create_merge(job->context, &desc, NULL, &job->plan));
+    const clattn_plan_options plan_options = job_plan_options(job->options);
+    return job_finish(job, clattn_plan_create_merge(job->context, &desc, &plan_options, &job->plan));
 }
 
 int merge_main(int argc, char **argv) {

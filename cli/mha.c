@@ -147,7 +147,8 @@ static int project(job *job, const mha_options *options) {
     desc.q = tensors[CLATTN_TENSOR_Q];
     desc.k = tensors[CLATTN_TENSOR_K];
     desc.v = tensors[CLATTN_TENSOR_V];
-    return job_finish(job, clattn_plan_create_project_qkv(job->context, &desc, NULL, &job->plan));
+    const clattn_plan_options plan_options = job_plan_options(job->options);
+    return job_finish(job, clattn_plan_create_project_qkv(job->context, &desc, &plan_options, &job->plan));
 }
 
 /* Each of Q, K and V is asked for together with its weight, or not at all. */

@@ -83,7 +83,7 @@ static int recur(job *job, const recurrence_options *options, clattn_cell cell) 
     desc.h_n = tensors[CLATTN_TENSOR_H_N];
     desc.c_n = tensors[CLATTN_TENSOR_C_N];
     desc.forget_bias = options->forget_bias.value;
-    clattn_plan_options plan_options = CLATTN_PLAN_OPTIONS_INIT;
+    clattn_plan_options plan_options = job_plan_options(job->options);
     plan_options.recurrence = (clattn_recurrence_form)options->algorithm.value;
     return job_finish(job, clattn_plan_create_recurrence(job->context, &desc, &plan_options, &job->plan));
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "list.h"
 
 /* Some 400 programs of PoCL, whose binaries of 200 to 400 KiB are the largest that we know. */
 enum { MOST_BYTES = 128 << 20 };
@@ -191,13 +192,9 @@ static bool is_kept_name(const char *name, clattn__cache_kind kind) {
 }
 
 static int list_add(file_list *list, const kept_file *file) {
-    if (list->count == list->capacity) {
-        const size_t capacity = list->capacity ? 2 * list->capacity : 64;
-        kept_file *files = realloc(list->files, capacity * sizeof *files);
-        if (!files) return ENOMEM;
-        list->files = files;
-        list->capacity = capacity;
-    }
+    kept_file *files = clattn__list_room(list->files, list->count, &list->capacity, sizeof *files);
+    if (!files) return ENOMEM;
+    list->files = files;
     list->files[list->count++] = *file;
     return 0;
 }

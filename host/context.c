@@ -53,6 +53,9 @@ clattn_context *clattn__context_new(const clattn_context_options *options) {
 }
 
 void clattn__context_close(clattn_context *context) {
+    while (context->peer_count > 0) clattn_context_destroy(context->peers[--context->peer_count]);
+    free(context->peers);
+    context->peers = NULL;
     if (context->backend && context->backend->context_destroy) context->backend->context_destroy(context);
     context->backend = NULL;
     context->state = NULL;
@@ -96,7 +99,7 @@ clattn_status clattn__context_give_up(clattn_context *context, const clattn_cont
     return status;
 }
 
-void clattn__context_explain_cache(clattn_context *context) {
+static void explain_cache(clattn_context *context) {
     const clattn__file_cache *cache = &context->cache;
     if (!context->backend->keep) return;
     const int obstacle = clattn__cache_obstacle(cache);
@@ -108,6 +111,13 @@ void clattn__context_explain_cache(clattn_context *context) {
         clattn__text_add(&context->why, "compiled kernels are not kept: %s: %s\n", cache->directory, strerror(obstacle));
     else
         clattn__text_add(&context->why, "compiled kernels are kept in %s\n", cache->directory);
+}
+
+void clattn__context_explain(clattn_context *context) {
+    for (size_t n = 0; n < context->peer_count; n++)
+        clattn__text_add(&context->why, "beside it, for plans with split_devices: %s (%s)\n", context->peers[n]->device.info.id,
+                         context->peers[n]->device.info.name);
+    explain_cache(context);
 }
 
 size_t clattn_context_explain(clattn_context *context, char *text, size_t size) {

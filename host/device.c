@@ -74,6 +74,16 @@ static bool parse_index(const char **text, int *index) {
     return true;
 }
 
+/* The number of a device, or ":all". */
+static bool parse_device(const char **text, int *index) {
+    static const char all[] = ":all";
+    const size_t length = sizeof all - 1;
+    if (strncmp(*text, all, length) != 0 || ((*text)[length] && (*text)[length] != ':')) return parse_index(text, index);
+    *index = CLATTN__ALL_DEVICES;
+    *text += length;
+    return true;
+}
+
 /* ":word", or nothing. */
 static bool parse_suffix(const char *text, wish *out) {
     if (!*text) return true;
@@ -98,7 +108,7 @@ static bool parse_wish(const char *text, wish *out) {
         if (out->kind == WISH_NATIVE) return parse_suffix(text, out);
         if (out->kind != WISH_OPENCL) return false;
         out->kind = WISH_OPENCL_EXACT;
-        return parse_index(&text, &out->platform) && parse_index(&text, &out->device) && parse_suffix(text, out);
+        return parse_index(&text, &out->platform) && parse_device(&text, &out->device) && parse_suffix(text, out);
     }
     return false;
 }
@@ -205,7 +215,7 @@ static clattn_status open_wish(clattn_context *context, const char *asked, const
         status = no_such_device(context, asked, devices, count);
     free(devices);
     if (status == CLATTN_OK && !context->why.length) clattn__text_add(&context->why, "%s: asked for\n", context->device.info.id);
-    if (status == CLATTN_OK) clattn__context_explain_cache(context);
+    if (status == CLATTN_OK) clattn__context_explain(context);
     return status;
 }
 
@@ -232,7 +242,7 @@ clattn_status clattn_context_create(const clattn_context_options *given, clattn_
         status = clattn__fail(context, CLATTN_ERROR_ARGUMENT, "threads is %d; it is at most %d", options.threads, LARGEST_TEAM);
     else if (!parse_wish(asked, &wish))
         status = clattn__fail(context, CLATTN_ERROR_ARGUMENT,
-                              "%s \"%s\" is not understood; it is auto, gpu, cpu, native, opencl, opencl:P:D or reference",
+                              "%s \"%s\" is not understood; it is auto, gpu, cpu, native, opencl, opencl:P:D, opencl:P:all or reference",
                               set ? "device" : "$CLATTN_DEVICE", asked);
     else
         status = open_wish(context, asked, &wish);

@@ -166,10 +166,11 @@ typedef struct clattn__step clattn__step;
 
 /* Where a step's buffer lies. */
 typedef struct clattn__place {
-    enum { CLATTN__NOWHERE, CLATTN__IN_TENSOR, CLATTN__IN_WORKSPACE } where;
-    clattn_tensor_id tensor; /* IN_TENSOR */
-    size_t offset;           /* IN_WORKSPACE: bytes; else 0 */
+    enum { CLATTN__NOWHERE, CLATTN__IN_TENSOR, CLATTN__IN_WORKSPACE, CLATTN__IN_PIECE } where;
+    clattn_tensor_id tensor; /* IN_TENSOR, IN_PIECE */
+    size_t offset;           /* bytes; 0 but in workspace, and where a piece's part of a tensor begins */
     size_t element;          /* bytes of one */
+    int piece;               /* IN_PIECE: which of a split plan (split.h) has the memory */
 } clattn__place;
 
 /* One kernel launch, or `repeat` of them, each of which waits for the one before and sees its number in params.step. */
@@ -184,6 +185,7 @@ struct clattn__step {
 
 typedef struct clattn__backend {
     const char *name;
+    bool splits; /* its contexts may have peers, and its run does what plan->split says */
     /* The backend runs operators whole (plan->op->reference): no steps are built for it, prepare and release are NULL. */
     bool runs_operators;
     /* Make the step ready to run (find or build its kernel). Called when a plan is made. May fail with BUILD: the
@@ -213,6 +215,8 @@ struct clattn_context {
     struct clattn__self_checks *self_checks; /* rows that are known to compute right: self_check.h; NULL: none are checked */
     struct clattn__tuning *tuning; /* rows that were measured: tuning.h; NULL: not asked yet */
     unsigned long builds; /* OpenCL: programs that were compiled from source */
+    clattn_context **peers; /* OpenCL: one for each further device that shares memory objects with this one */
+    size_t peer_count;
     clattn__text why; /* the choice of the device, in words */
     void *state; /* the backend's */
 };
@@ -220,7 +224,9 @@ struct clattn_context {
 /* Each backend makes a new context one of its device: fills device, backend, state. DEVICE when it is not there. device.c asks
  * them. (clattn__reference_open: reference/reference.h) */
 clattn_status clattn__native_open(clattn_context *, const char *isa /* NULL: the best here */);
-/* `family` narrows the kernel rows: "cpu" or "gpu", or "clblast" for GPU rows with CLBlast's projections; NULL: by the device. */
+/* `family` narrows the kernel rows: "cpu" or "gpu", or "clblast" for GPU rows with CLBlast's projections; NULL: by the device.
+ * CLATTN__ALL_DEVICES: of those of the platform that can be used the first; the others become its peers. */
+enum { CLATTN__ALL_DEVICES = -1 };
 clattn_status clattn__opencl_open(clattn_context *, int platform, int device, const char *family);
 /* OpenCL's devices, and as entries with a `problem` the platforms that have none. The caller frees. */
 clattn_status clattn__opencl_list(clattn__device **devices, size_t *count);
@@ -230,8 +236,8 @@ typedef enum clattn__switch { CLATTN__SELF_CHECK, CLATTN__KERNEL_CACHE, CLATTN__
 bool clattn__is_on(clattn__switch);
 
 clattn_context *clattn__context_new(const clattn_context_options *);
-/* Add to context->why where the backend's files are kept, or why they are not. */
-void clattn__context_explain_cache(clattn_context *);
+/* Add to context->why which devices it has beside the first, and where the backend's files are kept, or why they are not. */
+void clattn__context_explain(clattn_context *);
 /* Undo what an open function did; the context can be opened again. */
 void clattn__context_close(clattn_context *);
 /* Read the caller's options, or the defaults for NULL, and the environment's switches. */
@@ -275,6 +281,12 @@ strides clattn__strides(const clattn_tensor *); /* 0 where there is no second el
 /* Every operator: a file in ops/ that defines clattn__operator_<name>, a clattn_<name>_desc in clattn.h. */
 #define CLATTN__OPERATORS(X) X(attention) X(merge) X(project_qkv) X(mha) X(recurrence)
 
+/* What several devices share: batch members by groups of query heads, each with its key head. Unit u is group u % groups of member
+ * u / groups. */
+typedef struct clattn__grid {
+    i64 batch, groups;
+} clattn__grid;
+
 typedef struct clattn__operator {
     const char *name; /* as clattn_plan_info.op */
     size_t desc_size;
@@ -287,10 +299,18 @@ typedef struct clattn__operator {
     clattn_status (*reference)(const clattn_plan *, void *const tensors[CLATTN_TENSOR_COUNT]);
     /* What the backends run: fill plan->steps, workspace_bytes, ... from the validated descriptor. */
     clattn_status (*build)(clattn_plan *);
+    /* Into what the plan can be cut for several devices; NULL: it cannot. */
+    clattn__grid (*grid)(const clattn_plan *);
 } clattn__operator;
 
 /* What a run does with a tensor. To update is to read and write in place; such a tensor keeps to the rules of an output. */
 typedef enum clattn__access { CLATTN__READ, CLATTN__WRITE, CLATTN__UPDATE } clattn__access;
+
+typedef union clattn__desc {
+#define X(op) clattn_##op##_desc op;
+    CLATTN__OPERATORS(X)
+#undef X
+} clattn__desc;
 
 struct clattn_plan {
     clattn_context *context;
@@ -300,11 +320,8 @@ struct clattn_plan {
     const clattn__row *only_row; /* serves its role whatever the table prefers; NULL: as it prefers */
     const clattn__row *failed_row; /* that did not build or computed wrong, */
     clattn__variant failed_variant; /* in this variant */
-    union {
-#define X(op) clattn_##op##_desc op;
-        CLATTN__OPERATORS(X)
-#undef X
-    } desc; /* validated, defaults resolved */
+    clattn__desc desc; /* validated, defaults resolved */
+    size_t fields[CLATTN_TENSOR_COUNT]; /* where in it the tensors of the plan stand */
     clattn_plan_options options; /* validated */
     clattn_tensor tensors[CLATTN_TENSOR_COUNT]; /* ABSENT where the plan has none, and for the workspace */
     clattn__access access[CLATTN_TENSOR_COUNT];
@@ -317,6 +334,7 @@ struct clattn_plan {
     clattn__text why;     /* the choices, a line each */
     clattn__text dropped; /* rows that failed while this plan was made */
     i64 launches, dependent_steps;
+    struct clattn__split *split; /* over several devices: split.h; NULL: it is not */
     double flops, bytes;
     void *state; /* the backend's */
 };
@@ -324,6 +342,10 @@ struct clattn_plan {
 #define X(op) extern const clattn__operator clattn__operator_##op;
 CLATTN__OPERATORS(X)
 #undef X
+
+/* A plan for any operator: what clattn_plan_create_... (probing: clattn_supports_...) does. */
+clattn_status clattn__plan_create(clattn_context *, const clattn__operator *, const void *desc, const clattn_plan_options *, bool probing,
+                                  clattn_plan **plan);
 
 /* Read a caller's versioned struct into one of `known` bytes, and write one of `known` bytes to the caller's; see "ABI" in
  * clattn.h. The context may be NULL: then there is no error text. */

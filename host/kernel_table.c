@@ -136,6 +136,7 @@ i64 clattn__row_groups(const clattn__row *row, const clattn__params *params) {
 
 const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *device, const clattn__variant *variant,
                                  const clattn__params *params) {
+    const int dtype = macro_value(variant->macros, "DTYPE", 0);
     switch (row->family) {
     case CLATTN__FAMILY_CPU:
         if (!device->has_cpu_family) return "this device does not run CPU kernels";
@@ -153,11 +154,12 @@ const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *d
     if ((size_t)clattn__row_macro(row, "LOCAL_BYTES", 0) > device->local_bytes) return "needs more local memory";
     if (row->role == CLATTN__ROLE_COPY && !device->has_f64 && (params->copy.x_dtype == DTYPE_F64 || params->copy.y_dtype == DTYPE_F64))
         return "this device does not compute in f64";
-    if (macro_value(variant->macros, "DTYPE", 0) == DTYPE_F64 && !device->has_f64) return "this device does not compute in f64";
+    if (dtype == DTYPE_F64 && !device->has_f64) return "this device does not compute in f64";
     if (clattn__row_macro(row, "MMA", 0)) {
         if (!device->has_mma) return "needs NVIDIA's tensor cores, of compute capability 8.0 or newer";
-        if (params->attention.dtype == DTYPE_F32) return "takes f16 and bf16";
+        if (dtype == DTYPE_F32) return "takes f16 and bf16";
     }
+    if (clattn__row_macro(row, "ONLY_F32", 0) && dtype != DTYPE_F32) return "takes f32";
     if (row->role == CLATTN__ROLE_ATTENTION || row->role == CLATTN__ROLE_ATTENTION_SPLIT) {
         const attention_params *a = &params->attention;
         const int limit = clattn__row_macro(row, "HEAD_DIM_LIMIT", INT_MAX);

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "internal.h"
+#include "list.h"
 #include "self_check.h"
+#include "split.h"
 #include "tuning.h"
 
 /* ---- what operators call ------------------------------------------------------------------------------------------- */
@@ -48,12 +50,9 @@ static clattn_status plan_out_of_memory(clattn_plan *plan) {
 }
 
 static clattn_status plan_reserve_step(clattn_plan *plan) {
-    if (plan->step_count < plan->step_capacity) return CLATTN_OK;
-    const size_t capacity = plan->step_capacity ? 2 * plan->step_capacity : 8;
-    clattn__step *steps = realloc(plan->steps, capacity * sizeof *steps);
+    clattn__step *steps = clattn__list_room(plan->steps, plan->step_count, &plan->step_capacity, sizeof *steps);
     if (!steps) return plan_out_of_memory(plan);
     plan->steps = steps;
-    plan->step_capacity = capacity;
     return CLATTN_OK;
 }
 
@@ -173,6 +172,7 @@ void clattn_plan_destroy(clattn_plan *plan) {
     if (!plan) return;
     if (plan->context->backend->plan_destroy) plan->context->backend->plan_destroy(plan);
     plan_drop_steps(plan);
+    clattn__split_destroy(plan->split);
     free(plan->steps);
     free(plan->workspace);
     free(plan->rows);
@@ -200,7 +200,7 @@ static clattn_status plan_build(clattn_plan *plan) {
     }
     for (;;) {
         plan->failed_row = NULL;
-        clattn_status status = plan->op->build(plan);
+        clattn_status status = plan->split ? clattn__split_emit(plan) : plan->op->build(plan);
         if (status == CLATTN_ERROR_UNSUPPORTED && plan->dropped.length)
             return clattn__fail(context, CLATTN_ERROR_BUILD, "no kernel is left:\n%s", plan->dropped.data);
         if (status == CLATTN_OK) return plan_check_workspace(plan);
@@ -217,6 +217,7 @@ static clattn_status plan_build(clattn_plan *plan) {
 static clattn_status plan_name_rows(clattn_plan *plan) {
     clattn__text rows = {0};
     if (plan->context->backend->runs_operators) clattn__text_add(&rows, "reference");
+    if (plan->split) clattn__text_add(&rows, "%s%s", plan->split->pieces[0].plan->rows, plan->step_count ? "+" : "");
     for (size_t n = 0; n < plan->step_count; n++)
         clattn__text_add(&rows, "%s%s", n ? "+" : "", plan->steps[n].row->name);
     if (plan->step_count == 0 && !rows.length) clattn__text_add(&rows, "none");
@@ -246,11 +247,27 @@ static clattn_status plan_read_options(clattn_plan *plan, const clattn_plan_opti
     if (status == CLATTN_OK) status = check_choice(plan, "untuned", options->untuned, 1, true);
     if (status == CLATTN_OK)
         status = check_choice(plan, "recurrence", (int)options->recurrence, CLATTN_RECURRENCE_STEPS, plan->op->has_recurrence);
+    if (status == CLATTN_OK) status = check_choice(plan, "split_devices", options->split_devices, 1, plan->op->grid);
+    if (status != CLATTN_OK) return status;
+    if (options->split_devices && !plan->context->backend->splits)
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "options: split_devices is 1, and %s has no use for it",
+                            plan->context->device.info.id);
+    if (options->reserved)
+        return clattn__fail(plan->context, CLATTN_ERROR_ARGUMENT, "options: reserved is %#x; it must be 0", (unsigned)options->reserved);
+    return CLATTN_OK;
+}
+
+/* The plan of a validated descriptor that was `given`, over all devices of its context. */
+static clattn_status plan_build_split(clattn_plan *plan, const clattn__desc *given) {
+    const char *why_not;
+    clattn_status status = clattn__split_make(plan, given, &why_not);
+    if (status == CLATTN_OK) status = plan_build(plan);
+    if (status == CLATTN_OK && why_not) clattn__text_add(&plan->why, "not split over devices: %s\n", why_not);
     return status;
 }
 
-static clattn_status plan_create(clattn_context *context, const clattn__operator *op, const void *desc,
-                                 const clattn_plan_options *options, bool probing, clattn_plan **out) {
+clattn_status clattn__plan_create(clattn_context *context, const clattn__operator *op, const void *desc,
+                                  const clattn_plan_options *options, bool probing, clattn_plan **out) {
     if (!out) return clattn__fail(context, CLATTN_ERROR_ARGUMENT, "plan is NULL");
     *out = NULL;
     if (!context) return CLATTN_ERROR_ARGUMENT;
@@ -262,8 +279,9 @@ static clattn_status plan_create(clattn_context *context, const clattn__operator
     plan->probing = probing;
     clattn_status status = clattn__read_struct(context, "desc", &plan->desc, op->desc_size, desc);
     if (status == CLATTN_OK) status = plan_read_options(plan, options);
+    const clattn__desc given = plan->desc;
     if (status == CLATTN_OK) status = op->validate(plan);
-    if (status == CLATTN_OK) status = plan_build(plan);
+    if (status == CLATTN_OK) status = plan->options.split_devices ? plan_build_split(plan, &given) : plan_build(plan);
     if (status == CLATTN_OK) status = plan_name_rows(plan);
     if (status != CLATTN_OK) {
         clattn_plan_destroy(plan);
@@ -279,7 +297,7 @@ static clattn_status plan_probe(clattn_context *context, const clattn__operator 
                                 const clattn_plan_options *options) {
     clattn_plan *plan = NULL;
     if (context) clattn__errors_unlogged(context, true);
-    clattn_status status = plan_create(context, op, desc, options, true, &plan);
+    clattn_status status = clattn__plan_create(context, op, desc, options, true, &plan);
     if (context) clattn__errors_unlogged(context, false);
     clattn_plan_destroy(plan);
     return status;
@@ -288,7 +306,7 @@ static clattn_status plan_probe(clattn_context *context, const clattn__operator 
 #define X(op)                                                                                                            \
     clattn_status clattn_plan_create_##op(clattn_context *context, const clattn_##op##_desc *desc,                       \
                                           const clattn_plan_options *options, clattn_plan **plan) {                      \
-        return plan_create(context, &clattn__operator_##op, desc, options, false, plan);                                \
+        return clattn__plan_create(context, &clattn__operator_##op, desc, options, false, plan);                         \
     }                                                                                                                    \
     clattn_status clattn_supports_##op(clattn_context *context, const clattn_##op##_desc *desc,                          \
                                        const clattn_plan_options *options) {                                             \

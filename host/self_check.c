@@ -225,11 +225,12 @@ static void describe_merge(clattn_plan *plan, const clattn__step *step) {
 
 static void describe_project(clattn_plan *plan, const clattn__step *step) {
     clattn_project_qkv_desc *d = &plan->desc.project_qkv;
+    const clattn_dtype dtype = (clattn_dtype)variant_macro(step, "DTYPE", CLATTN_F32);
     *d = (clattn_project_qkv_desc)CLATTN_PROJECT_QKV_DESC_INIT;
-    d->x = packed(CLATTN_F32, 1, 5, 35);
-    d->w_q = packed(CLATTN_F32, 1, 35, 23);
-    d->q = packed(CLATTN_F32, 1, 5, 23);
-    if (step->row->family != CLATTN__FAMILY_CLBLAST) d->b_q = packed(CLATTN_F32, 1, 1, 23); /* which it cannot add */
+    d->x = packed(dtype, 1, 5, 35);
+    d->w_q = packed(dtype, 1, 35, 23);
+    d->q = packed(dtype, 1, 5, 23);
+    if (step->row->family != CLATTN__FAMILY_CLBLAST) d->b_q = packed(dtype, 1, 1, 23); /* which it cannot add */
     plan->op = &clattn__operator_project_qkv;
 }
 

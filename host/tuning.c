@@ -44,6 +44,7 @@ static void add_attention(clattn__text *key, clattn__role role, const attention_
 
 static void add_project(clattn__text *key, clattn__role role, const project_params *p) {
     (void)role;
+    if (p->dtype != DTYPE_F32) clattn__text_add(key, " %s", clattn_dtype_name((clattn_dtype)p->dtype));
     ADD_CLASS(key, "len", p->len, len_classes);
     ADD_CLASS(key, "depth", p->depth, width_classes);
     ADD_CLASS(key, "columns", p->columns, width_classes);

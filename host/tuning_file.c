@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "list.h"
+
 /* ---- one file -------------------------------------------------------------------------------------------------------- */
 
 typedef struct document {
@@ -82,13 +84,9 @@ static void read_choice(clattn__json *json, clattn__tuned *line) {
 }
 
 static bool add_line(clattn__tuning_files *files, const clattn__tuned *line) {
-    if (files->count == files->capacity) {
-        const size_t capacity = files->capacity ? 2 * files->capacity : 32;
-        clattn__tuned *lines = realloc(files->lines, capacity * sizeof *lines);
-        if (!lines) return false;
-        files->lines = lines;
-        files->capacity = capacity;
-    }
+    clattn__tuned *lines = clattn__list_room(files->lines, files->count, &files->capacity, sizeof *lines);
+    if (!lines) return false;
+    files->lines = lines;
     files->lines[files->count++] = *line;
     return true;
 }

@@ -137,6 +137,7 @@ typedef struct project_params {
     i64 batch, len, depth, columns, dim;
     i64 bias_stride;
     i32 has_bias, has_residual;
+    i32 dtype, pad;   /* of all five; the variant's DTYPE */
 } project_params;
 
 /* Roles pack_recurrent, rnn_step, lstm_step, rnn_loop, lstm_loop. G = 1 (rnn) or 4 (lstm). */

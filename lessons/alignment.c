@@ -8,7 +8,7 @@
 #include "courses.h"
 #include "sentence.h"
 
-enum { SOURCE = 4, TARGET = 4, SELF_DIM = 8, SELF_SEED = 7 };
+enum { SOURCE = 4, TARGET = 4, STATE = 3, SELF_DIM = 8, SELF_SEED = 7 };
 
 static const lesson_word source_words[SOURCE] = {
     {"deep", "深", NULL}, {"learning", "学习", NULL}, {"is", "是", NULL}, {"fun", "有趣", NULL}};
@@ -21,44 +21,100 @@ static const double strength[TARGET * SOURCE] = {
 };
 
 /* softmax(log w) is w over its sum: the operator with scores of 0 and the logarithm as the bias. */
-static lesson_attention attend_to(lesson *lesson, const double *w) {
+static lesson_attention attend_to(lesson *lesson, const double *w, mat v) {
     arena *arena = &lesson->arena;
     lesson_attention attention = {
-        .q = mat_new(arena, TARGET, 1), .k = mat_new(arena, SOURCE, 1), .bias = mat_new(arena, TARGET, SOURCE)};
+        .q = mat_new(arena, TARGET, 1), .k = mat_new(arena, SOURCE, 1), .v = v, .bias = mat_new(arena, TARGET, SOURCE)};
     for (int i = 0; i < TARGET * SOURCE; i++) attention.bias.at[i] = (float)log(w[i]);
     attention.form = CLATTN_SCORES_BIAS;
     lesson_attend(lesson, &attention);
     return attention;
 }
 
+/* What the encoder hands over: a recurrence with drawn weights, over words with drawn vectors. */
+static mat encode(lesson *lesson) {
+    arena *arena = &lesson->arena;
+    numpy_random random;
+    numpy_seed(&random, SELF_SEED);
+    lesson_recurrence encoder = {.cell = CLATTN_CELL_RNN, .batch = 1};
+    encoder.x = mat_randn(arena, &random, SOURCE, STATE, 1);
+    encoder.w_in = mat_randn(arena, &random, STATE, STATE, 1);
+    encoder.w_h = mat_randn(arena, &random, STATE, STATE, 0.5);
+    return lesson_recur(lesson, &encoder);
+}
+
+static void name_axes(const doc *doc, doc_matrix *matrix) {
+    matrix->row_axis = doc_text(doc, "译文", "translation");
+    matrix->col_axis = doc_text(doc, "原文", "source");
+}
+
+/* How a row of the map comes from the strengths: its largest, over the sum. */
+static const char *tell_row(lesson *lesson, lesson_words source, lesson_words target, mat weights, int row) {
+    const int best = (int)sentence_favourite(weights, row), other = best == SOURCE - 1 ? 0 : SOURCE - 1;
+    const double *w = strength + row * SOURCE, sum = w[0] + w[1] + w[2] + w[3];
+    return doc_text(&lesson->doc, "写出%s时，回头看%s：%.2f / %.2f = %.3f；其余各 %.2f / %.2f = %.3f。",
+                    "Writing %s the decoder looks back at %s: %.2f / %.2f = %.3f; at each other word %.2f / %.2f = %.3f.",
+                    lesson_quote(lesson, target.at[row]), lesson_quote(lesson, source.at[best]), w[best], sum,
+                    mat_at(weights, row, best), w[other], sum, mat_at(weights, row, other));
+}
+
 static void show_map(lesson *lesson, lesson_words source, lesson_words target, const lesson_attention *attention) {
     doc *doc = &lesson->doc;
     const char *captions[TARGET];
-    for (int i = 0; i < TARGET; i++) {
-        const int64_t best = sentence_favourite(attention->weights, i);
-        captions[i] = doc_text(doc, "写出%s时，回头看%s：%.3f，其余各 %.3f。",
-                               "Writing %s the decoder looks back at %s: %.3f, at each other word %.3f.",
-                               lesson_quote(lesson, target.at[i]), lesson_quote(lesson, source.at[best]),
-                               mat_at(attention->weights, i, best), mat_at(attention->weights, i, best == 3 ? 0 : 3));
-    }
-    doc_matrix *scores =
-        lesson_show(lesson, "scores", doc_text(doc, "对齐分（偏置 log w）", "Alignment scores (the bias, log w)"), "e",
-                    DOC_ROLE_SCORES, attention->scores, target.labels, source.at);
-    scores->row_axis = doc_text(doc, "译文", "translation");
-    scores->col_axis = doc_text(doc, "原文", "source");
-    doc_matrix *map = lesson_show(lesson, "alignment", doc_text(doc, "对齐热图", "The alignment map"), "α", DOC_ROLE_WEIGHTS,
-                                  attention->weights, target.labels, source.at);
+    for (int i = 0; i < TARGET; i++) captions[i] = tell_row(lesson, source, target, attention->weights, i);
+    doc_step(doc, "先有强度 w：译文的每个词和原文的每个词有多大关系。分数 S 是它的对数。",
+             "First the strengths w: how much each word of the translation has to do with each of the source. A score S is "
+             "the logarithm of one.");
+    doc_matrix *w =
+        lesson_show(lesson, "strengths", doc_text(doc, "强度 w（示意，手工填的）", "Strengths w (made up by hand)"), "w",
+                    DOC_ROLE_PLAIN, mat_of(&lesson->arena, TARGET, SOURCE, strength), target.labels, source.at);
+    name_axes(doc, w);
+    doc_matrix *scores = lesson_show(lesson, "scores", doc_text(doc, "打分 S = log w", "Scores S = log w"), "S",
+                                     DOC_ROLE_SCORES, attention->scores, target.labels, source.at);
+    lesson_derive(scores, DOC_RULE_LOG, "strengths", NULL, 1);
+    name_axes(doc, scores);
+    doc_say(doc,
+            "为什么绕道对数？softmax 先取 exp，而 exp(log w) = w：每一行的权重就是 w 除以这一行的和。真实模型不填 w，分数 S "
+            "由一个小网络从两边的 h 算出来，权重照样由 softmax 给。",
+            "Why by way of the logarithm? Softmax begins with exp, and exp(log w) = w: the weights of a row are its w over "
+            "their sum. A real model is given no w: a small network computes the scores S from the h of both sides, and "
+            "softmax makes the weights, as here.");
+    doc_step(doc, "softmax：每一行变成比例，一行一行地写出来。", "Softmax: each row becomes shares, written row by row.");
+    doc_matrix *map =
+        lesson_show(lesson, "alignment", doc_text(doc, "对齐热图 A = softmax(S)", "The alignment map A = softmax(S)"), "A",
+                    DOC_ROLE_WEIGHTS, attention->weights, target.labels, source.at);
     lesson_derive(map, DOC_RULE_SOFTMAX, "scores", NULL, 1);
     lesson_scale(map, 0, 1);
     map->decimals = 3;
-    map->row_axis = scores->row_axis;
-    map->col_axis = scores->col_axis;
+    name_axes(doc, map);
     doc_grow(doc, map, DOC_BY_ROW, captions);
     doc_summary(doc, "前两行的亮格互换了位置：%s对%s，%s对%s。语序变了，注意力看得见。",
                 "The bright cells of the first two rows change places: %s with %s, %s with %s. The order of the words "
                 "differs, and attention sees it.",
                 lesson_quote(lesson, target.at[0]), lesson_quote(lesson, source.at[sentence_favourite(attention->weights, 0)]),
                 lesson_quote(lesson, target.at[1]), lesson_quote(lesson, source.at[sentence_favourite(attention->weights, 1)]));
+}
+
+/* What the weights are for. */
+static void show_mixing(lesson *lesson, lesson_words source, lesson_words target, const lesson_attention *attention) {
+    doc *doc = &lesson->doc;
+    const int best = (int)sentence_favourite(attention->weights, 0);
+    doc_step(doc, "混合：编码器给每个英语词留了一个 h，这就是值 V。按一行的权重把它们加起来，就是上下文向量 Z 的一行。",
+             "Mixing: for each English word the encoder has kept an h. Those are the values V. Added up by the weights of a "
+             "row, they are a row of Z, the context vector.");
+    lesson_show(lesson, "values",
+                doc_text(doc, "值 V：每个词的 h（编码器随机，种子 %d）",
+                         "Values V: the h of each word (encoder drawn, seed %d)", SELF_SEED),
+                "V", DOC_ROLE_V, attention->v, source.labels, NULL);
+    doc_matrix *z = lesson_show(lesson, "context", doc_text(doc, "上下文向量 Z = A·V", "Context vectors Z = A·V"), "Z",
+                                DOC_ROLE_OUT, attention->out, target.labels, NULL);
+    lesson_derive(z, DOC_RULE_PRODUCT, "alignment", "values", 1);
+    doc_summary(doc, "%s的 Z 和%s的 h 最接近，因为 %.3f 的权重在它身上；其余三个词各掺进一点。解码器拿着 Z 写下一个词。",
+                "The Z of %s is nearest to the h of %s, which has %.3f of the weight; of the other three a little is mixed in. "
+                "With Z in hand the decoder writes the word.",
+                lesson_quote(lesson, target.at[0]), lesson_quote(lesson, source.at[best]), mat_at(attention->weights, 0, best));
+    figures_mat(&lesson->figures, "alignment/values", attention->v);
+    figures_mat(&lesson->figures, "alignment/context", attention->out);
 }
 
 static void show_sums(lesson *lesson, lesson_words target, mat weights) {
@@ -93,13 +149,22 @@ static void show_self(lesson *lesson, lesson_words source) {
     lesson_attend(lesson, &attention);
     doc_step(doc, "上面看的是另一句话：交叉注意力。让一句话看自己，就是自注意力。",
              "That looked at another sentence: cross-attention. Let a sentence look at itself, and it is self-attention.");
-    doc_matrix *map =
-        lesson_show(lesson, "self",
-                    doc_text(doc, "自注意力（词向量随机，种子 %d）", "Self-attention (vectors drawn with seed %d)", SELF_SEED),
-                    "A", DOC_ROLE_WEIGHTS, attention.weights, source.labels, source.at);
+    lesson_show(lesson, "words", doc_text(doc, "词向量 X（随机，种子 %d）", "Word vectors X (drawn, seed %d)", SELF_SEED), "X",
+                DOC_ROLE_X, x, source.labels, NULL);
+    doc_say(doc, "这里没有强度可抄：分数由向量自己算出，两个词向量的点积，除以 √%d。",
+            "No strengths to copy here: the vectors make "
+            "the scores, as the dot product of two words, divided by √%d.",
+            SELF_DIM);
+    doc_matrix *scores =
+        lesson_show(lesson, "self-scores", doc_text(doc, "打分 S = X·Xᵀ / √%d", "Scores S = X·Xᵀ / √%d", SELF_DIM), "S",
+                    DOC_ROLE_SCORES, attention.scores, source.labels, source.at);
+    lesson_derive(scores, DOC_RULE_PRODUCT_ROWS, "words", "words", 1 / sqrt(SELF_DIM));
+    doc_matrix *map = lesson_show(lesson, "self", doc_text(doc, "自注意力 A = softmax(S)", "Self-attention A = softmax(S)"),
+                                  "A", DOC_ROLE_WEIGHTS, attention.weights, source.labels, source.at);
+    lesson_derive(map, DOC_RULE_SOFTMAX, "self-scores", NULL, 1);
     lesson_scale(map, 0, 1);
-    map->row_axis = doc_text(doc, "谁在看", "who looks");
-    map->col_axis = doc_text(doc, "看谁", "at whom");
+    map->row_axis = scores->row_axis = doc_text(doc, "谁在看", "who looks");
+    map->col_axis = scores->col_axis = doc_text(doc, "看谁", "at whom");
     doc_summary(doc, "行和列是同一句话的词，自己也看自己：对角线最亮，因为一个向量和自己最像。",
                 "Rows and columns are the same words, and each looks at itself, too: the diagonal is bright, since a "
                 "vector is most like itself.");
@@ -118,18 +183,22 @@ void lesson_alignment(lesson *lesson) {
             "mixes by those.");
     lesson_introduce_words(lesson, source, "深度学习很有趣", "deep learning is fun");
     lesson_introduce_words(lesson, target, "深度学习很有趣", "deep learning is fun");
-    doc_formula(doc, "α(i, j) = exp(e(i, j)) / Σ_k exp(e(i, k))        e = log w");
-    doc_say(doc, "强度 w 是示意的，真实模型里由训练得到；算法是真的：打分为 0、偏置为 log w 的注意力。",
-            "The strengths w are schematic, where a real model has learnt them; the computation is real: attention with "
-            "scores of 0 and the bias log w.");
+    doc_formula(doc, "S(i, j) = log w(i, j)        A(i, j) = exp(S(i, j)) / Σ_u exp(S(i, u))");
+    doc_formula(doc, "Z(i) = Σ_j A(i, j)·V(j)");
+    doc_say(doc,
+            "i 是正在写的词，j 是被看的词，Σ_u 把一整行加起来。2014 年的论文把 S 写作 e，把 A 写作 α，把 Z 写作 c。强度 w "
+            "是示意的，计算是真的：程序库的注意力，点积为 0，偏置为 log w。",
+            "i is the word being written, j the word looked at, Σ_u adds up a row. The paper of 2014 writes e for S, α for A "
+            "and c for Z. The strengths w are made up; the computation is real: the library’s attention with dot products of "
+            "0 and the bias log w.");
     doc_ask(doc,
             doc_text(doc, "法语里形容词在名词后面。热图的亮格会排成一条直线吗？",
                      "In French the adjective follows its noun. Will the bright cells lie on a straight line?"),
             doc_text(doc, "不会：“l'apprentissage”看“learning”，“profond”看“deep”，前两行交叉。",
                      "No: “l'apprentissage” looks at “learning” and “profond” at “deep”, so the first two rows cross."));
-    doc_step(doc, "打分。", "The scores.");
-    const lesson_attention attention = attend_to(lesson, strength);
+    const lesson_attention attention = attend_to(lesson, strength, encode(lesson));
     show_map(lesson, source, target, &attention);
+    show_mixing(lesson, source, target, &attention);
     show_sums(lesson, target, attention.weights);
     figures_texts(&lesson->figures, "alignment/rows", TARGET, target.at);
     figures_texts(&lesson->figures, "alignment/columns", SOURCE, source.at);

@@ -66,6 +66,7 @@ void lesson_attend(lesson *lesson, lesson_attention *attention) {
     mat out = mat_new(arena, attention->q.rows, v.cols);
     attention->scores = mat_new(arena, attention->q.rows, attention->k.rows);
     attention->weights = mat_new(arena, attention->q.rows, attention->k.rows);
+    attention->lse = mat_new(arena, attention->q.rows, 1);
 
     bindings b = {.count = 0};
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
@@ -75,6 +76,7 @@ void lesson_attend(lesson *lesson, lesson_attention *attention) {
     desc.out = bind_mat(&b, CLATTN_TENSOR_OUT, out);
     desc.scores = bind_mat(&b, CLATTN_TENSOR_SCORES, attention->scores);
     desc.weights = bind_mat(&b, CLATTN_TENSOR_WEIGHTS, attention->weights);
+    desc.lse = bind_mat(&b, CLATTN_TENSOR_LSE, attention->lse);
     if (attention->bias.at != NULL) desc.options.bias = bind_mat(&b, CLATTN_TENSOR_BIAS, attention->bias);
     desc.options.causal = attention->causal;
     desc.options.has_scale = attention->has_scale;
@@ -82,6 +84,43 @@ void lesson_attend(lesson *lesson, lesson_attention *attention) {
     desc.options.scores_form = attention->form;
     lesson_require(lesson, clattn_attention(lesson->context, &desc, NULL, b.args, b.count));
     if (attention->v.at != NULL) attention->out = out;
+}
+
+/* Both, one behind the other, as parts of one batch. */
+static mat stack(arena *arena, mat a, mat b) {
+    mat both = mat_new(arena, 2 * a.rows, a.cols);
+    for (int64_t i = 0; i < a.rows * a.cols; i++) {
+        both.at[i] = a.at[i];
+        both.at[a.rows * a.cols + i] = b.at[i];
+    }
+    return both;
+}
+
+lesson_partial lesson_merge(lesson *lesson, lesson_partial a, lesson_partial b) {
+    enum { PARTS = 2 };
+    arena *arena = &lesson->arena;
+    const int64_t rows = a.out.rows, cols = a.out.cols;
+    const mat outs = stack(arena, a.out, b.out), lses = stack(arena, a.lse, b.lse);
+    const lesson_partial merged = {mat_new(arena, rows, cols), mat_new(arena, rows, 1)};
+    bindings bound = {.count = 0};
+    clattn_merge_desc desc = CLATTN_MERGE_DESC_INIT;
+    desc.out_parts = bind(&bound, CLATTN_TENSOR_OUT_PARTS, clattn_tensor_bhld(CLATTN_F32, PARTS, 1, rows, cols), outs.at);
+    desc.lse_parts = bind(&bound, CLATTN_TENSOR_LSE_PARTS, clattn_tensor_bhld(CLATTN_F32, PARTS, 1, rows, 1), lses.at);
+    desc.out = bind(&bound, CLATTN_TENSOR_OUT, clattn_tensor_bhld(CLATTN_F32, 1, 1, rows, cols), merged.out.at);
+    desc.lse = bind(&bound, CLATTN_TENSOR_LSE, clattn_tensor_bhld(CLATTN_F32, 1, 1, rows, 1), merged.lse.at);
+    lesson_require(lesson, clattn_merge(lesson->context, &desc, NULL, bound.args, bound.count));
+    return merged;
+}
+
+mat lesson_sigmoid(lesson *lesson, mat z) {
+    arena *arena = &lesson->arena;
+    const int64_t count = z.rows * z.cols;
+    lesson_attention pairs = {.q = mat_new(arena, count, 1), .k = mat_new(arena, 2, 1), .bias = mat_new(arena, count, 2)};
+    for (int64_t i = 0; i < count; i++) pairs.bias.at[2 * i] = z.at[i];
+    lesson_attend(lesson, &pairs);
+    mat open = mat_new(arena, z.rows, z.cols);
+    for (int64_t i = 0; i < count; i++) open.at[i] = pairs.weights.at[2 * i];
+    return open;
 }
 
 void lesson_mha(lesson *lesson, lesson_layer *layer) {

@@ -26,9 +26,21 @@ typedef struct lesson_attention {
     double scale;
     clattn_scores_form form; /* of scores */
     mat scores, weights, out;
+    mat lse; /* a number a query: log Σ exp(score) */
 } lesson_attention;
 
 void lesson_attend(lesson *, lesson_attention *);
+
+/* What is known of attention after some of the keys; without any, nothing: out = 0, lse = -infinity. */
+typedef struct lesson_partial {
+    mat out, lse;
+} lesson_partial;
+
+lesson_partial lesson_merge(lesson *, lesson_partial, lesson_partial);
+
+/* 1 / (1 + exp(-z)), cell by cell, which no operator computes alone: the weight of the first of two keys with scores z and 0.
+ */
+mat lesson_sigmoid(lesson *, mat z);
 
 /* The layer of several heads: x projected, split, attended, merged, and projected by w_o where there is one. */
 typedef struct lesson_layer {

@@ -180,6 +180,23 @@ void display_wrap(FILE *out, const char *text, int width, int first, int indent)
     fputc('\n', out);
 }
 
+size_t display_line(const char *text, int width, int *used) {
+    size_t bytes = 0;
+    *used = 0;
+    for (;;) {
+        const size_t blanks = strspn(text + bytes, " ");
+        int columns;
+        const size_t word = unbroken(text + bytes + blanks, &columns);
+        if (word == 0 || *used + (int)blanks + columns > width) break;
+        bytes += blanks + word;
+        *used += (int)blanks + columns;
+    }
+    if (bytes > 0 || *text == '\0') return bytes;
+    bytes = fitting(text, width, used);
+    uint32_t code;
+    return bytes > 0 ? bytes : display_decode(text, &code);
+}
+
 /* ---- numbers ------------------------------------------------------------------------------------------------------- */
 
 void display_group(char *number, size_t size) {

@@ -23,6 +23,9 @@ bool display_blank(char byte);
 
 /* The text in exactly `width` columns: filled with blanks on the right (or, `right`, on the left), or cut with an ellipsis. */
 void display_pad(FILE *out, const char *text, int width, bool right);
+/* How many bytes of a text make a line of at most `width` columns, and how many columns they take: up to where display_wrap
+ * would break, or where a word is longer than the line, within the word. At least one character of what is not empty. */
+size_t display_line(const char *text, int width, int *used);
 /* Commas between the thousands of a number that has no exponent, in place; `size` is what there is room for. */
 void display_group(char *number, size_t size);
 /* Words of a text within `width` columns, the first line after `first` columns that are already written, later ones after

@@ -165,6 +165,13 @@ void doc_add_series(doc *doc, doc_plot *plot, const char *name, doc_role role, s
     };
 }
 
+void doc_add_spread(doc *doc, doc_plot *plot, const double *low, const double *high) {
+    doc_series *series = &plot->series[plot->series_count - 1];
+    const size_t bytes = series->count * sizeof *low;
+    series->low = arena_grow(doc->arena, low, bytes, bytes);
+    series->high = arena_grow(doc->arena, high, bytes, bytes);
+}
+
 /* Where a matrix is least and greatest. */
 static const char *describe_matrix(const doc *doc, const doc_matrix *matrix) {
     const int64_t count = matrix->rows * matrix->cols;

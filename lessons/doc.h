@@ -52,7 +52,8 @@ const char *doc_role_name(doc_role role);
     X(SUM, "sum")                   /* left(i, j) + right(i, j) */                                                             \
     X(TANH, "tanh")                 /* tanh(left(i, j)) */                                                                     \
     X(RECURRENCE, "recurrence")     /* from row i - 1 of itself and row i of left */                                           \
-    X(DIFFERENCE, "difference")     /* left(i, j) - right(i, j) */
+    X(DIFFERENCE, "difference")     /* left(i, j) - right(i, j) */                                                             \
+    X(LOG, "log")                   /* log(left(i, j)) */
 
 typedef enum doc_rule {
 #define DOC_X(id, name) DOC_RULE_##id,
@@ -69,8 +70,10 @@ typedef struct doc_matrix {
     const char *symbol; /* "Q" */
     doc_role role;
     int64_t rows, cols;
-    const double *values;                              /* rows x cols */
-    const bool *masked;                                /* rows x cols: cells that are no number; NULL: none */
+    const double *values;     /* rows x cols */
+    const bool *masked;       /* rows x cols: cells that are no number; NULL: none */
+    const bool *top;          /* rows x cols: the largest of its row (doc_tell_apart); NULL: not told */
+    const int *cell_decimals; /* rows x cols: where not `decimals` (doc_tell_apart); NULL: nowhere */
     const char *const *row_labels, *const *col_labels; /* NULL: numbers */
     const char *row_axis, *col_axis;                   /* "queries"; NULL: nothing to say */
     double low, high;                                  /* ends of the colour scale */
@@ -91,6 +94,7 @@ typedef struct doc_series {
     doc_role role;
     size_t count;
     const double *x, *y;
+    const double *low, *high; /* of each y: where half of what was measured lies between; NULL: not measured */
 } doc_series;
 
 typedef enum doc_mark { DOC_LINE, DOC_BARS } doc_mark;
@@ -133,7 +137,9 @@ typedef struct doc_space {
     const char *axes[3];
 } doc_space;
 
-/* What waits for what. Nodes of a lane lie side by side; `step` is the earliest in which one can be computed. */
+/* What waits for what. Time goes to the right: a node stands in the column of its `step`, the earliest in which it can be
+ * computed, and in the row of its `place`; at step 0 stands what is there from the start. Nodes of a row have the same label.
+ */
 typedef struct doc_node {
     const char *label;
     int lane, place, step;
@@ -254,6 +260,8 @@ const char *doc_describe(const doc *, const doc_block *);
 
 /* A line of a plot. x and y are copied. */
 void doc_add_series(doc *, doc_plot *, const char *name, doc_role role, size_t count, const double *x, const double *y);
+/* Of the series added last; copied. */
+void doc_add_spread(doc *, doc_plot *, const double *low, const double *high);
 /* Let a matrix grow from the next step on; each row, or cell, takes one. captions may be NULL. */
 void doc_grow(doc *, doc_matrix *, doc_growth growth, const char *const *captions);
 /* Let it grow in step with the matrix that began to grow before it, which has as many steps. */
@@ -262,5 +270,17 @@ void doc_grow_together(doc *, doc_matrix *, doc_growth growth);
 int doc_growth_steps(const doc_matrix *);
 /* The step at which a cell of it is revealed. */
 int doc_cell_step(const doc_block *, int64_t row, int64_t col);
+
+/* ---- largest of rows ----------------------------------------------------------------------------------------------- */
+
+/* Whether single precision does not tell two numbers apart. */
+bool doc_alike(double a, double b);
+/* How many decimals, `decimals` or more, it takes for two numbers that are not alike to be written differently. */
+int doc_decimals_apart(double a, double b, int decimals);
+/* In maps of scores and weights, mark the largest of each row, as the numbers are, not as they are written; and where others
+ * are written like it, give them and it the decimals that tell them apart. Once, when the document is whole. */
+void doc_tell_apart(doc *);
+/* The decimals of a cell. */
+int doc_cell_decimals(const doc_matrix *, int64_t row, int64_t col);
 
 #endif

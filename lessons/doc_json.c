@@ -70,14 +70,32 @@ static cJSON *number_rows(const double *values, int64_t rows, int64_t cols) {
 
 /* ---- figures of a document ----------------------------------------------------------------------------------------- */
 
-static cJSON *masked_rows(const doc_matrix *matrix) {
+static cJSON *flag_rows(const doc_matrix *matrix, const bool *flags) {
+    cJSON *array = cJSON_CreateArray();
+    for (int64_t i = 0; array != NULL && i < matrix->rows; i++) {
+        cJSON *row = cJSON_CreateArray();
+        for (int64_t j = 0; row != NULL && j < matrix->cols; j++) append(&row, cJSON_CreateBool(flags[i * matrix->cols + j]));
+        append(&array, row);
+    }
+    return array;
+}
+
+/* Of each row, the columns of its largest. */
+static cJSON *top_columns(const doc_matrix *matrix) {
     cJSON *array = cJSON_CreateArray();
     for (int64_t i = 0; array != NULL && i < matrix->rows; i++) {
         cJSON *row = cJSON_CreateArray();
         for (int64_t j = 0; row != NULL && j < matrix->cols; j++)
-            append(&row, cJSON_CreateBool(matrix->masked[i * matrix->cols + j]));
+            if (matrix->top[i * matrix->cols + j]) append(&row, cJSON_CreateNumber((double)j));
         append(&array, row);
     }
+    return array;
+}
+
+static cJSON *decimal_rows(const doc_matrix *matrix) {
+    cJSON *array = cJSON_CreateArray();
+    for (int64_t i = 0; array != NULL && i < matrix->rows; i++)
+        append(&array, cJSON_CreateIntArray(matrix->cell_decimals + i * matrix->cols, (int)matrix->cols));
     return array;
 }
 
@@ -89,7 +107,8 @@ static cJSON *matrix_json(const doc_matrix *matrix) {
     put_number(&tree, "rows", (double)matrix->rows);
     put_number(&tree, "cols", (double)matrix->cols);
     put(&tree, "values", number_rows(matrix->values, matrix->rows, matrix->cols));
-    if (matrix->masked != NULL) put(&tree, "masked", masked_rows(matrix));
+    if (matrix->masked != NULL) put(&tree, "masked", flag_rows(matrix, matrix->masked));
+    if (matrix->top != NULL) put(&tree, "top", top_columns(matrix));
     put_texts(&tree, "row_labels", matrix->row_labels, (size_t)matrix->rows);
     put_texts(&tree, "col_labels", matrix->col_labels, (size_t)matrix->cols);
     put_text(&tree, "row_axis", matrix->row_axis);
@@ -98,6 +117,7 @@ static cJSON *matrix_json(const doc_matrix *matrix) {
     put_number(&tree, "high", matrix->high);
     if (matrix->is_ledger) put(&tree, "ledger", cJSON_CreateTrue());
     put_number(&tree, "decimals", matrix->decimals);
+    if (matrix->cell_decimals != NULL) put(&tree, "cell_decimals", decimal_rows(matrix));
     put_text(&tree, "rule", doc_rule_name(matrix->rule));
     put_text(&tree, "left", matrix->left);
     put_text(&tree, "right", matrix->right);
@@ -126,6 +146,8 @@ static cJSON *series_json(const doc_series *series) {
     put_text(&tree, "role", doc_role_name(series->role));
     put(&tree, "x", numbers(series->x, series->count));
     put(&tree, "y", numbers(series->y, series->count));
+    if (series->low != NULL) put(&tree, "low", numbers(series->low, series->count));
+    if (series->high != NULL) put(&tree, "high", numbers(series->high, series->count));
     return finish(tree);
 }
 

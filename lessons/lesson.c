@@ -25,16 +25,14 @@ void lesson_fail(lesson *lesson, int exit_code, const char *format, ...) {
     longjmp(lesson->escape, 1);
 }
 
-/* What computes, for those who have not met the names of devices. */
-const char *lesson_device_text(const doc *doc, const clattn_device_info *info) {
-    switch (info->kind) {
-    case CLATTN_DEVICE_NATIVE:
-        return doc_text(doc, "处理器 %s", "the processor, %s", info->name);
-    case CLATTN_DEVICE_REFERENCE:
-        return doc_text(doc, "处理器，双精度的普通循环", "the processor, by plain loops in double precision");
-    default:
-        return doc_text(doc, "%s（OpenCL 设备 %s）", "%s (OpenCL device %s)", info->name, info->id);
-    }
+void lesson_device_text(doc_language language, const clattn_device_info *info, char *text, size_t size) {
+    const bool zh = language == DOC_ZH;
+    if (info->kind == CLATTN_DEVICE_NATIVE)
+        snprintf(text, size, zh ? "处理器 %s" : "the processor, %s", info->name);
+    else if (info->kind == CLATTN_DEVICE_REFERENCE)
+        snprintf(text, size, "%s", zh ? "处理器，双精度的普通循环" : "the processor, by plain loops in double precision");
+    else
+        snprintf(text, size, zh ? "%s（OpenCL 设备 %s）" : "%s (OpenCL device %s)", info->name, info->id);
 }
 
 bool lesson_run(lesson *lesson, const lesson_entry *entry, clattn_context *context, doc_language language,
@@ -55,8 +53,11 @@ bool lesson_run(lesson *lesson, const lesson_entry *entry, clattn_context *conte
     clattn_device_info info = CLATTN_DEVICE_INFO_INIT;
     if (clattn_context_device(context, &info) != CLATTN_OK)
         lesson_fail(lesson, CLI_FAILURE, "the device does not say its name");
-    lesson->doc.device = lesson_device_text(&lesson->doc, &info);
+    char *device = ARENA_NEW(&lesson->arena, char, LESSON_DEVICE_TEXT);
+    lesson_device_text(language, &info, device, LESSON_DEVICE_TEXT);
+    lesson->doc.device = device;
     entry->run(lesson);
+    doc_tell_apart(&lesson->doc);
     return true;
 }
 
@@ -107,6 +108,15 @@ static size_t word_length(const char *text) {
     return length;
 }
 
+/* A word and what it means, side by side; in brackets where both are of one script, and would read as two words. */
+static const char *label_word(const lesson *lesson, const char *word, const char *meaning) {
+    uint32_t code;
+    display_decode(word, &code);
+    if (meaning == NULL) return word;
+    const bool one_script = lesson->doc.language == DOC_EN && display_code_width(code) == 1;
+    return arena_format(lesson->doc.arena, one_script ? "%s (%s)" : "%s %s", word, meaning);
+}
+
 static lesson_words take_own_words(lesson *lesson, const lesson_word *own, int64_t count) {
     arena *arena = &lesson->arena;
     const char **at = ARENA_NEW(arena, const char *, count), **labels = ARENA_NEW(arena, const char *, count),
@@ -114,7 +124,7 @@ static lesson_words take_own_words(lesson *lesson, const lesson_word *own, int64
     for (int64_t i = 0; i < count; i++) {
         at[i] = own[i].word;
         meanings[i] = lesson->doc.language == DOC_ZH ? own[i].zh : own[i].en;
-        labels[i] = meanings[i] != NULL ? arena_format(arena, "%s %s", at[i], meanings[i]) : at[i];
+        labels[i] = label_word(lesson, at[i], meanings[i]);
     }
     return (lesson_words){.count = count, .at = at, .meanings = meanings[0] != NULL ? meanings : NULL, .labels = labels};
 }

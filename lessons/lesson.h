@@ -69,8 +69,9 @@ const lesson_entry *lesson_find(const char *name);
 bool lesson_run(lesson *, const lesson_entry *, clattn_context *, doc_language language, const lesson_parameters *);
 void lesson_free(lesson *);
 
-/* What computes, in the language of a document. */
-const char *lesson_device_text(const doc *, const clattn_device_info *);
+/* What computes, in words, for those who have not met the names of devices. */
+enum { LESSON_DEVICE_TEXT = 512 };
+void lesson_device_text(doc_language, const clattn_device_info *, char *text, size_t size);
 
 /* Leave the lesson. */
 _Noreturn void lesson_fail(lesson *, int exit_code, const char *format, ...) __attribute__((format(printf, 3, 4)));

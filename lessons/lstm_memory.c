@@ -62,7 +62,7 @@ static void show_cosines(lesson *lesson, const pairs_setting *setting, const mod
     plot->y = (doc_axis){.label = doc_text(doc, "最终 h 的余弦", "cosine of the final h"), .low = 0, .high = 1};
     for (size_t i = 0; i < count; i++) {
         x[i] = (double)setting->lengths[i];
-        lengths[i] = arena_format(arena, "L=%lld", (long long)setting->lengths[i]);
+        lengths[i] = arena_format(arena, "n=%lld", (long long)setting->lengths[i]);
     }
     for (int m = 0; m < MODELS; m++) {
         names[m] = models[m].name;
@@ -79,6 +79,30 @@ static void show_cosines(lesson *lesson, const pairs_setting *setting, const mod
                                     "cos", DOC_ROLE_PLAIN, cosines, names, lengths);
     table->decimals = 3;
     lesson_scale(table, 0, 1);
+}
+
+/* How far each gate stands open at each word, GATES blocks of columns in the library's order: steps by GATES * dim. z = W_in·x
+ * + W_h·h + b is one product, of [x, h, 1]. */
+static mat open_gates(lesson *lesson, const model *model, mat x) {
+    arena *arena = &lesson->arena;
+    lesson_recurrence r = model->recurrence;
+    r.batch = 1;
+    r.x = x;
+    const int64_t dim = x.cols, steps = x.rows, inputs = 2 * dim + 1, rows = r.w_in.rows;
+    const mat h = lesson_recur(lesson, &r), read = mat_new(arena, steps, inputs), w = mat_new(arena, rows, inputs);
+    for (int64_t t = 0; t < steps; t++) {
+        float *row = read.at + t * inputs;
+        memcpy(row, x.at + t * dim, (size_t)dim * sizeof *row);
+        if (t > 0) memcpy(row + dim, h.at + (t - 1) * dim, (size_t)dim * sizeof *row);
+        row[2 * dim] = 1;
+    }
+    for (int64_t n = 0; n < rows; n++) {
+        float *row = w.at + n * inputs;
+        memcpy(row, r.w_in.at + n * dim, (size_t)dim * sizeof *row);
+        memcpy(row + dim, r.w_h.at + n * dim, (size_t)dim * sizeof *row);
+        if (n / dim == FORGET) row[2 * dim] = (float)r.forget_bias;
+    }
+    return lesson_sigmoid(lesson, lesson_product(lesson, read, mat_transposed(arena, w)));
 }
 
 /* How far A and B are apart after each word, as a part of how far they were after the first: in h of the recurrence, in the
@@ -108,6 +132,47 @@ static const char *what_became(const doc *doc, double part) {
     return doc_text(doc, "还剩 %.3f", "is down to %.3f", part);
 }
 
+/* How much of the difference after word 1 its forget gates would keep to the end if nothing came on. */
+static double kept_part(lesson *lesson, const model *model, mat x) {
+    const int64_t dim = x.cols;
+    lesson_recurrence r = model->recurrence;
+    r.batch = 2;
+    r.x = mat_new(&lesson->arena, 2, dim);
+    memcpy(r.x.at, x.at, (size_t)dim * sizeof *x.at);
+    memcpy(r.x.at + dim, x.at + BELT_STEPS * dim, (size_t)dim * sizeof *x.at);
+    const mat c = lesson_last_cell(lesson, &r),
+              open = open_gates(lesson, model, mat_block(&lesson->arena, x, 0, BELT_STEPS, 0, dim));
+    double first = 0, kept = 0;
+    for (int64_t d = 0; d < dim; d++) {
+        double part = mat_at(c, 0, d) - mat_at(c, 1, d);
+        first += part * part;
+        for (int t = 1; t < BELT_STEPS; t++) part *= mat_at(open, t, FORGET * dim + d);
+        kept += part * part;
+    }
+    return sqrt(kept / first);
+}
+
+/* Where the difference of the last model comes from: what was kept of the first word's, and what came on since. */
+static void explain_belt(lesson *lesson, const model *model, mat x, double part) {
+    doc *doc = &lesson->doc;
+    const double kept = kept_part(lesson, model, x);
+    figures_number(&lesson->figures, "lstm_memory/kept", kept);
+    doc_say(doc, "从哪儿来？%s的遗忘门一路相乘，第 1 个词之后的差别到最后还留下 %.2f 倍：这是传送带记住的。",
+            "Where does it come from? Multiplied up along the way, the forget gates of the %s keep %.2f of the difference "
+            "after word 1 to the end: that is what the belt remembers.",
+            model->name, kept);
+    if (part > kept * 1.05)
+        doc_say(
+            doc,
+            "量到的却是 %.2f 倍，多出来的是后来添的：门和新内容都读 h，h 已经不同，每一步又放上一点新的差别。"
+            "所以第一个词的影响不只留下，还传了开去。",
+            "Yet %.2f is measured. The rest came on later: gates and new content read h, which differs already, so that each "
+            "step adds some difference. What the first word did is not only kept but handed on.",
+            part);
+    else
+        doc_say(doc, "量到的是 %.2f 倍：后来没有添上多少。", "Measured is %.2f: little has been added since.", part);
+}
+
 static void show_belt(lesson *lesson, const pairs_setting *setting, numpy_random *random, const model models[MODELS]) {
     doc *doc = &lesson->doc;
     const mat x = pairs_draw(lesson, random, 1, BELT_STEPS, setting->dim);
@@ -132,46 +197,40 @@ static void show_belt(lesson *lesson, const pairs_setting *setting, numpy_random
     doc_summary(doc, "%d 个词之后：循环网络的差别%s；%s的%s。",
                 "After %d words: in the recurrence the difference %s; in the %s it %s.", BELT_STEPS,
                 what_became(doc, parts[0][BELT_STEPS - 1]), models[2].name, what_became(doc, parts[2][BELT_STEPS - 1]));
-    if (parts[2][BELT_STEPS - 1] > 1)
-        doc_say(doc, "为什么会长大？传送带上的旧货几乎不动，而门和新内容都读 h，h 已经不同，每一步又放上一点新的差别。",
-                "Why does it grow? What lies on the belt hardly changes, while gates and new content read h, which differs "
-                "already, so that each step adds a little difference.");
+    explain_belt(lesson, &models[2], x, parts[2][BELT_STEPS - 1]);
 }
 
-/* How far each gate stands open, word by word, on average over the hidden numbers. */
 static void show_gates(lesson *lesson, const pairs_setting *setting, const model *model, numpy_random *random) {
     doc *doc = &lesson->doc;
     arena *arena = &lesson->arena;
     const int64_t dim = setting->dim;
-    lesson_recurrence r = model->recurrence;
-    r.batch = 1;
-    r.x = mat_randn(arena, random, GATE_STEPS, dim, 1);
-    const mat h = lesson_recur(lesson, &r), before = mat_new(arena, GATE_STEPS, dim);
-    memcpy(before.at + dim, h.at, (size_t)((GATE_STEPS - 1) * dim) * sizeof *h.at);
-    const mat z = mat_sum(arena, lesson_product(lesson, r.x, mat_transposed(arena, r.w_in)),
-                          lesson_product(lesson, before, mat_transposed(arena, r.w_h)));
+    const mat x = mat_randn(arena, random, GATE_STEPS, dim, 1);
+    mat all = open_gates(lesson, model, x), mean = mat_new(arena, dim, 1);
+    for (int64_t d = 0; d < dim; d++) mean.at[d] = 1 / (float)dim;
+    all = (mat){GATE_STEPS * GATES, dim, all.at}; /* a row for each word and gate */
+    const mat open = lesson_product(lesson, all, mean);
     const char *const names[GATES_SHOWN] = {doc_text(doc, "输入门 i", "input i"), doc_text(doc, "输出门 o", "output o"),
                                             doc_text(doc, "遗忘门 f", "forget f")};
     const char **words = ARENA_NEW(arena, const char *, GATE_STEPS);
-    mat open = mat_new(arena, GATES_SHOWN, GATE_STEPS);
-    for (int t = 0; t < GATE_STEPS; t++) {
-        words[t] = doc_text(doc, "词 %d", "word %d", t + 1);
-        for (int g = 0; g < GATES_SHOWN; g++) {
-            double sum = 0;
-            for (int64_t d = 0; d < dim; d++)
-                sum += 1 / (1 + exp(-mat_at(z, t, g * dim + d) - (g == FORGET ? r.forget_bias : 0)));
-            open.at[g * GATE_STEPS + t] = (float)(sum / (double)dim);
-        }
-    }
+    for (int t = 0; t < GATE_STEPS; t++) words[t] = doc_text(doc, "词 %d", "word %d", t + 1);
+    const mat shown = mat_block(arena, mat_transposed(arena, (mat){GATE_STEPS, GATES, open.at}), 0, GATES_SHOWN, 0, GATE_STEPS);
     doc_step(doc, "三道门，一个词一个词地开合：1 是全开，0 是关上。", "The three gates, word by word: 1 is open, 0 is shut.");
-    doc_matrix *map = lesson_show(lesson, "gates", doc_text(doc, "%s：门开几成", "%s: how far its gates are open", model->name),
-                                  "σ", DOC_ROLE_LSTM, open, arena_grow(arena, names, sizeof names, sizeof names), words);
+    doc_matrix *map =
+        lesson_show(lesson, "gates",
+                    doc_text(doc, "%s：门开几成（%lld 个数的平均）", "%s: how far its gates are open, mean of %lld numbers",
+                             model->name, (long long)dim),
+                    "i(t), o(t), f(t)", DOC_ROLE_LSTM, shown, arena_grow(arena, names, sizeof names, sizeof names), words);
     lesson_scale(map, 0, 1);
     map->decimals = 3;
-    doc_summary(doc, "遗忘门一直开到 %.3f 左右：传送带上的东西每步留下这么多。",
-                "The forget gate stays at about %.3f: so much of what is on the belt stays at every step.",
-                mat_at(open, FORGET, GATE_STEPS - 1));
-    figures_mat(&lesson->figures, "lstm_memory/gates", open);
+    float least = 1, most = 0;
+    for (int t = 0; t < GATE_STEPS; t++) {
+        least = fminf(least, mat_at(shown, FORGET, t));
+        most = fmaxf(most, mat_at(shown, FORGET, t));
+    }
+    doc_summary(doc, "遗忘门一直在 %.3f 与 %.3f 之间：传送带上的东西每步留下这么多。",
+                "The forget gate stays between %.3f and %.3f: so much of what is on the belt stays at every step.", least,
+                most);
+    figures_mat(&lesson->figures, "lstm_memory/gates", shown);
 }
 
 void lesson_lstm_memory(lesson *lesson) {
@@ -194,17 +253,21 @@ void lesson_lstm_memory(lesson *lesson) {
             "The LSTM has a conveyor belt, c, beside its memory h. What lies on it travels on and is not rewritten at "
             "every step. Three gates tend it: forget says how much of the old stays, input how much of the new word goes "
             "on, output how much is shown to h.");
-    doc_formula(doc, "c(t) = f ⊙ c(t-1) + i ⊙ tanh(…)        h(t) = o ⊙ tanh(c(t))");
-    doc_say(doc, "遗忘门 f = sigmoid(… + b)。偏置 b = %g 时，光凭偏置就留下 %.4f。",
-            "The forget gate is f = sigmoid(… + b). With b = %g the bias alone keeps %.4f.", open_bias,
-            1 / (1 + exp(-open_bias)));
+    doc_formula(doc, "c(t) = f(t) ⊙ c(t-1) + i(t) ⊙ tanh(…)        h(t) = o(t) ⊙ tanh(c(t))");
+    doc_say(doc, "⊙ 是逐个数相乘；… 是 W_in·x(t) + W_h·h(t-1)，每道门和新内容各有自己的 W；sigmoid 把任何数压到 0 与 1 之间。",
+            "⊙ multiplies number by number; … is W_in·x(t) + W_h·h(t-1), with W of its own for each gate and for what is new; "
+            "sigmoid "
+            "squeezes any number into 0 to 1.");
+    doc_say(doc, "遗忘门 f(t) = sigmoid(… + b)。偏置 b = %g 时，光凭偏置就留下 %.4f。",
+            "The forget gate is f(t) = sigmoid(… + b). With b = %g the bias alone keeps %.4f.", open_bias,
+            lesson_sigmoid(lesson, mat_of(&lesson->arena, 1, 1, &open_bias)).at[0]);
     const double last = models[MODELS - 1].cosines[setting.length_count - 1];
     doc_ask(doc,
             doc_text(doc, "遗忘门偏置 %g，%lld 个词之后第一个词还在吗？",
                      "With a forget bias of %g, is the first word still there after %lld words?", open_bias,
                      (long long)setting.lengths[setting.length_count - 1]),
             last < 0.95 ? doc_text(doc,
-                                   "在：余弦 %.3f，1 才是冲光。所以 LSTM 不是输在记性上：它还是一个词等一个词，"
+                                   "在：余弦 %.3f，1 才是一模一样。所以 LSTM 不是输在记性上：它还是一个词等一个词，"
                                    "而且整句话仍要挤过一个定长的向量。",
                                    "It is: the cosine is %.3f, and only 1 would be the same. So memory is not where the LSTM "
                                    "loses: it still waits word by word, and a sentence still has to pass through one vector of "
@@ -225,6 +288,13 @@ void lesson_lstm_memory(lesson *lesson) {
     show_cosines(lesson, &setting, models);
     show_belt(lesson, &setting, &random, models);
     show_gates(lesson, &setting, &models[MODELS - 1], &random);
+    doc_say(doc,
+            "h、c 和门都由程序库的算子算：门是 sigmoid(z)，也就是打分为 z 和 0 的两个词里第一个的权重。余弦和距离库里没有，"
+            "由这一课用 h 和 c 算，双精度。",
+            "h, c and the gates are computed by the library's operators: a gate is sigmoid(z), the weight of the first of two "
+            "words "
+            "with scores z and 0. Cosines and distances, for which it has none, are this lesson's, of h and c, in double "
+            "precision.");
     doc_correct(doc,
                 doc_text(doc, "Transformer 取代 LSTM，是因为 LSTM 记不住。",
                          "The Transformer replaced the LSTM because the LSTM forgets."),

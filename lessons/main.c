@@ -14,6 +14,7 @@
 #include "doc_json.h"
 #include "lesson.h"
 #include "lessons.h"
+#include "symbols.h"
 #include "terminal.h"
 
 typedef struct lesson_options {
@@ -55,7 +56,8 @@ static const cli_option run_options[] = {
 /* clang-format on */
 
 static const char list_details[] = "This lists the lessons. `clattn lesson NAME` runs one, `clattn lesson all` the whole "
-                                   "course; `clattn lesson NAME --help` lists the options.";
+                                   "course; `clattn lesson NAME --help` lists the options; `clattn lesson symbols` says what "
+                                   "each letter in the formulas means.";
 static const char run_details[] =
     "A lesson takes those of --text, --lengths, --seed, --pairs, --forget-bias and --dim that it has a use for, and "
     "refuses the others.";
@@ -90,9 +92,31 @@ static int list_main(int argc, char **argv) {
         printf("  %-15s %2d %s  ", entry->name, entry->minutes, zh ? "分钟" : "min");
         display_wrap(stdout, zh ? entry->zh : entry->en, TERMINAL_WIDTH, 26, 26);
     }
-    printf(zh ? "\n  clattn lesson 名字   上一课；all：全部，约 %d 分钟\n"
-              : "\n  clattn lesson NAME   run one; all: the whole course, %d min\n",
+    printf(zh ? "\n  clattn lesson 名字   上一课；all：全部，约 %d 分钟；symbols：符号表\n"
+              : "\n  clattn lesson NAME   run one; all: the whole course, %d min; symbols: what letters mean\n",
            minutes);
+    return CLI_SUCCESS;
+}
+
+/* ---- symbols ------------------------------------------------------------------------------------------------------- */
+
+static int symbols_main(int argc, char **argv) {
+    static const cli_command command = {
+        .name = "lesson symbols",
+        .summary = "What each letter in the formulas means, and the lesson in which it appears first.",
+        .options = list_options,
+    };
+    enum { SYMBOL_WIDTH = 18, LESSON_WIDTH = 16, INDENT = 2 + SYMBOL_WIDTH + LESSON_WIDTH };
+    lesson_options options = {0};
+    int exit_code;
+    if (cli_parse(&command, argc, argv, &options, &exit_code) < 0) return exit_code;
+    const bool zh = find_language(options.language) == DOC_ZH;
+    for (const lesson_symbol *symbol = lesson_symbols; symbol->symbol != NULL; symbol++) {
+        fputs("  ", stdout);
+        display_pad(stdout, symbol->symbol, SYMBOL_WIDTH, false);
+        display_pad(stdout, symbol->lesson, LESSON_WIDTH, false);
+        display_wrap(stdout, zh ? symbol->zh : symbol->en, TERMINAL_WIDTH, INDENT, INDENT);
+    }
     return CLI_SUCCESS;
 }
 
@@ -291,6 +315,7 @@ static int check_options(const char *command, const lesson_options *options) {
 
 int clattn_lesson_main(int argc, char **argv) {
     if (argc < 2 || *argv[1] == '-') return list_main(argc, argv);
+    if (strcmp(argv[1], "symbols") == 0) return symbols_main(argc - 1, argv + 1);
     const bool all = strcmp(argv[1], "all") == 0;
     const lesson_entry *entry = all ? lesson_table : lesson_find(argv[1]);
     if (entry == NULL) return fail_name(argv[1]);

@@ -52,7 +52,7 @@ static lesson_attention hide(lesson *lesson, const sentence *s, int64_t hidden, 
     return a;
 }
 
-/* Softmax of a row by its formula, in f32: exp(s - max) over its sum. */
+/* Softmax of a row by its formula, in f32: exp(s - max) over its sum. The library's own knows rows of which nothing is left. */
 static void write_by_formula(const float *scores, float *weights, int64_t n) {
     float max = -INFINITY, sum = 0;
     for (int64_t j = 0; j < n; j++) max = fmaxf(max, scores[j]);
@@ -92,10 +92,12 @@ static void show_hiding(lesson *lesson, const sentence *s) {
     map->col_axis = doc_text(doc, "看谁", "at whom");
     doc_summary(doc,
                 "还剩看得见的词时，两种一样。全藏时，−10⁹ 淹没了打分，softmax 平分出每个 %.2f：看不见的词全被看见了。−∞ "
-                "按公式是 NaN：最大值也是 −∞，而 −∞ − (−∞) 不是数。程序库约定：谁也看不见的词，权重是 0，输出也是 0。",
+                "按公式是 NaN：最大值也是 −∞，而 −∞ − (−∞) "
+                "不是数（这一行由本课自己算，其余由程序库算）。程序库约定：谁也看不见的词，权重是 0，输出也是 0。",
                 "While something is left to see, both do the same. With all hidden, −10⁹ drowns the scores and softmax "
                 "shares out %.2f each: all that was hidden is seen. With −∞ the formula gives NaN: the maximum is −∞, too, "
-                "and −∞ − (−∞) is no number. The library has a convention: a word that sees nobody has weights of 0 and an "
+                "and −∞ − (−∞) is no number (this row is computed by the lesson itself, the others by the library). The "
+                "library has a convention: a word that sees nobody has weights of 0 and an "
                 "output of 0.",
                 mat_at(rows, 2, 0));
     figures_array(&lesson->figures, "mask/all_hidden_finite", n, mat_doubles(arena, mat_block(arena, rows, 2, 1, 0, n)));
@@ -111,7 +113,11 @@ void lesson_mask(lesson *lesson) {
             "When the next word is written, those after it do not exist yet, and training may not peek at them. A mask "
             "turns the scores that must not be seen into −∞, which softmax turns into 0.");
     sentence_introduce(lesson, &s);
+    doc_say(doc, "Q、K、V 和%s里的一样，W 是种子 %u 的随机数。",
+            "Q, K and V are those of %s; the W are random numbers of seed %u.", lesson_refer(lesson, "word-vectors"), s.seed);
     doc_formula(doc, "S(i, j) = −∞ , j > i        A = softmax(S)");
+    doc_say(doc, "行 i 是正在看的词，列 j 是被看的词；j > i 就是排在它后面。",
+            "Row i is the word that looks, column j the word looked at; j > i means that it comes later.");
     doc_ask(doc, doc_text(doc, "在因果掩码下，第一个词能看到谁？", "Under the causal mask, whom does the first word see?"),
             doc_text(doc, "只有自己，所以权重是 1。", "Itself alone, so the weight is 1."));
     show_causal(lesson, &s);

@@ -17,7 +17,7 @@ static void show_product(lesson *lesson, mat a, mat b, mat ab) {
             captions[i * SIDE + j] =
                 doc_text(doc, "(%d, %d)：%g×%g + %g×%g = %g", "(%d, %d): %g×%g + %g×%g = %g", i, j, mat_at(a, i, 0),
                          mat_at(b, 0, j), mat_at(a, i, 1), mat_at(b, 1, j), mat_at(ab, i, j));
-    doc_matrix *shown = lesson_show(lesson, "ab", "A·B", "A·B", DOC_ROLE_OUT, ab, NULL, NULL);
+    doc_matrix *shown = lesson_show(lesson, "ab", "L·R", "L·R", DOC_ROLE_OUT, ab, NULL, NULL);
     lesson_derive(shown, DOC_RULE_PRODUCT, "a", "b", 1);
     shown->decimals = 0;
     doc_grow(doc, shown, DOC_BY_CELL, captions);
@@ -29,7 +29,7 @@ static void show_shapes(lesson *lesson) {
     static const int64_t shapes[SHAPES][4] = {{2, 2, 2, 2}, {5, 8, 8, 4}, {1, 2, 2, 3}, {2, 3, 2, 2}};
     doc *doc = &lesson->doc;
     arena *arena = &lesson->arena;
-    const char *const head[] = {"A", "B", "A·B"};
+    const char *const head[] = {"L", "R", "L·R"};
     const char *cells[SHAPES * 3];
     const int64_t *refused = NULL;
     for (int s = 0; s < SHAPES; s++) {
@@ -43,12 +43,12 @@ static void show_shapes(lesson *lesson) {
     }
     doc_step(doc, "形状规则：中间两个数必须相等，结果取外面两个。",
              "The rule of shapes: the two in the middle must be equal; what is left are the outer two.");
-    doc_formula(doc, "(m × n)·(n × p) → (m × p)");
+    doc_formula(doc, "(2 × 3)·(3 × 4) → (2 × 4)");
     doc_add_table(doc, "shapes", doc_text(doc, "哪些能乘", "Which can be multiplied"), SHAPES, 3, head, cells);
     if (refused != NULL)
         doc_summary(
-            doc, "最后一对不行：A 的一行有 %lld 个数，B 的一列只有 %lld 个，配不成对；程序库也拒绝算它。",
-            "The last pair does not fit: a row of A has %lld numbers and a column of B %lld, which cannot be paired; the "
+            doc, "最后一对不行：L 的一行有 %lld 个数，R 的一列只有 %lld 个，配不成对；程序库也拒绝算它。",
+            "The last pair does not fit: a row of L has %lld numbers and a column of R %lld, which cannot be paired; the "
             "library refuses it, too.",
             (long long)refused[1], (long long)refused[2]);
 }
@@ -58,22 +58,24 @@ void lesson_matmul(lesson *lesson) {
     doc *doc = &lesson->doc;
     const mat a = mat_of(&lesson->arena, SIDE, SIDE, left), b = mat_of(&lesson->arena, SIDE, SIDE, right);
     const mat ab = lesson_product(lesson, a, b);
-    doc_say(doc, "投影、打分、混合，全是矩阵乘法。它只有一个动作：左边一行配右边一列，对应相乘，再加起来。",
-            "Projecting, scoring and mixing are all matrix products. There is one move in it: a row of the left with a "
-            "column of the right, multiply in pairs, add up.");
-    doc_formula(doc, "(A·B)(i, j) = Σ_k A(i, k)·B(k, j)");
+    doc_say(
+        doc,
+        "投影、打分、混合，全是矩阵乘法。它只有一个动作：左边 L 的一行配右边 R 的一列，对应相乘，再加起来。行和列从 0 数起。",
+        "Projecting, scoring and mixing are all matrix products. There is one move in it: a row of the left, L, with a "
+        "column of the right, R: multiply in pairs, add up. Rows and columns are counted from 0.");
+    doc_formula(doc, "(L·R)(i, j) = Σ_u L(i, u)·R(u, j)");
     doc_ask(doc, doc_text(doc, "左上角那一格是多少？", "What is the cell at the top left?"),
             doc_text(doc, "1×5 + 2×7 = %g。", "1×5 + 2×7 = %g.", mat_at(ab, 0, 0)));
-    lesson_show(lesson, "a", "A", "A", DOC_ROLE_PLAIN, a, NULL, NULL)->decimals = 0;
-    lesson_show(lesson, "b", "B", "B", DOC_ROLE_PLAIN, b, NULL, NULL)->decimals = 0;
+    lesson_show(lesson, "a", doc_text(doc, "左边 L", "The left, L"), "L", DOC_ROLE_PLAIN, a, NULL, NULL)->decimals = 0;
+    lesson_show(lesson, "b", doc_text(doc, "右边 R", "The right, R"), "R", DOC_ROLE_PLAIN, b, NULL, NULL)->decimals = 0;
     show_product(lesson, a, b, ab);
     show_shapes(lesson);
     figures_mat(&lesson->figures, "matmul_by_hand/A", a);
     figures_mat(&lesson->figures, "matmul_by_hand/B", b);
     figures_mat(&lesson->figures, "matmul_by_hand/AB", ab);
-    doc_correct(doc, doc_text(doc, "A·B 和 B·A 一样。", "A·B is the same as B·A."),
-                doc_text(doc, "不一样：B·A 的左上角是 %g。而且形状一换，可能根本乘不了。",
-                         "It is not: the top left of B·A is %g. And with other shapes there may be no product at all.",
+    doc_correct(doc, doc_text(doc, "L·R 和 R·L 一样。", "L·R is the same as R·L."),
+                doc_text(doc, "不一样：R·L 的左上角是 %g。而且形状一换，可能根本乘不了。",
+                         "It is not: the top left of R·L is %g. And with other shapes there may be no product at all.",
                          mat_at(lesson_product(lesson, b, a), 0, 0)));
 }
 
@@ -89,7 +91,7 @@ static void show_ledger(lesson *lesson, int64_t words, int64_t dim_k) {
     doc *doc = &lesson->doc;
     const char *const head[] = {doc_text(doc, "矩阵", "matrix"), doc_text(doc, "形状", "shape"),
                                 doc_text(doc, "谁说了算", "who decides")};
-    const char *const table = doc_text(doc, "词表：句长和 d_in", "the words: how many, and d_in"),
+    const char *const table = doc_text(doc, "句子：n；词表：d_in", "the sentence: n; its words: d_in"),
                       *const free = doc_text(doc, "设计：d_k 自由选", "design: d_k is free"),
                       *const equal = doc_text(doc, "必须和 W_q 同宽：q·k 要配对", "as wide as W_q: q·k pairs them"),
                       *const value = doc_text(doc, "设计：d_v，常取 d_k", "design: d_v, often d_k"),
@@ -113,8 +115,8 @@ static void show_parameters(lesson *lesson, int64_t dim_k) {
     } models[MODELS - 1] = {{"GPT-2", 768, 64, 12}, {"BERT-large", 1024, 64, 16}, {"GPT-3", 12288, 128, 96}};
     doc *doc = &lesson->doc;
     arena *arena = &lesson->arena;
-    const char *const head[] = {doc_text(doc, "模型", "model"), "d_in", "d_k", doc_text(doc, "头", "heads"),
-                                "3·d_in·d_k·heads"};
+    const char *const head[] = {doc_text(doc, "模型", "model"), "d_in", "d_k", doc_text(doc, "头 H", "heads H"),
+                                "3·d_in·d_k·H"};
     const char *cells[MODELS * 5];
     for (int m = 0; m < MODELS; m++) {
         const int64_t d_in = m == 0 ? DIM : models[m - 1].d_in, d_k = m == 0 ? dim_k : models[m - 1].d_k,
@@ -129,8 +131,8 @@ static void show_parameters(lesson *lesson, int64_t dim_k) {
     doc_add_table(doc, "parameters",
                   doc_text(doc, "一层里三个 W 有多少个可学的数", "How many numbers the three W of a layer can learn"), MODELS,
                   5, head, cells);
-    doc_summary(doc, "不含偏置和输出投影。头数乘 d_k 常等于 d_in，于是是 3·d_in²。",
-                "Without biases and the output projection. Heads times d_k is often d_in, which makes it 3·d_in².");
+    doc_summary(doc, "不含偏置和输出投影 W_o。H·d_k 常等于 d_in，于是是 3·d_in²。",
+                "Without biases and the output projection W_o. H·d_k is often d_in, which makes it 3·d_in².");
 }
 
 static mat show_number(lesson *lesson, const char *id, const char *title, const char *symbol, mat number, int64_t most) {
@@ -151,14 +153,14 @@ static void show_any_count(lesson *lesson, int64_t dim_k) {
                                  mat_of(arena, 1, 1, (const double[]){DIM}), 12288),
               d_k = show_number(lesson, "d_k", doc_text(doc, "一个头的宽度", "Width of a head"), "d_k",
                                 mat_of(arena, 1, 1, (const double[]){(double)dim_k}), 256),
-              heads = show_number(lesson, "heads", doc_text(doc, "头数", "Heads"), "h",
+              heads = show_number(lesson, "heads", doc_text(doc, "头数", "Heads"), "H",
                                   mat_of(arena, 1, 1, (const double[]){1}), 128);
     const mat one = lesson_product(lesson, d_in, d_k);
     show_number(lesson, "one-head", doc_text(doc, "一个头的一个 W", "One W of one head"), "d_in·d_k", one, 1);
     lesson_derive(doc->last->matrix, DOC_RULE_PRODUCT, "d_in", "d_k", 1);
     mat all = lesson_product(lesson, one, heads);
     all.at[0] *= 3;
-    show_number(lesson, "count", doc_text(doc, "三个 W、所有的头", "Three W, all heads"), "3·d_in·d_k·h", all, 1);
+    show_number(lesson, "count", doc_text(doc, "三个 W、所有的头", "Three W, all heads"), "3·d_in·d_k·H", all, 1);
     lesson_derive(doc->last->matrix, DOC_RULE_PRODUCT, "one-head", "heads", 3);
     doc_summary(doc, "3·%d·%lld·1 = %s。", "3·%d·%lld·1 = %s.", DIM, (long long)dim_k,
                 lesson_count(lesson, (int64_t)all.at[0]));
@@ -187,8 +189,18 @@ void lesson_qkv(lesson *lesson) {
     doc_say(doc, "同一个 X，过三副眼镜：W_q 读出“我想找什么”，W_k 读出“我是什么”，W_v 读出“我给什么”。",
             "One X seen through three pairs of glasses: W_q reads what a word looks for, W_k what it is, W_v what it gives.");
     lesson_introduce_words(lesson, words, "第二天很明亮", "The next day is bright");
-    lesson_say_words(lesson, words, seed);
+    if (words.own)
+        lesson_say_words(lesson, words, seed);
+    else
+        doc_say(doc, "词向量和权重都是随机数（种子 %u），没有训练过：算法是真的，数里没有词义。",
+                "Vectors and weights are random numbers (seed %u) and were never trained: the arithmetic is real, the numbers "
+                "have no "
+                "meaning.",
+                seed);
     doc_formula(doc, "Q = X·W_q        K = X·W_k        V = X·W_v");
+    doc_say(doc, "n 是词数，d_in 是一个词的宽度（几个数），d_k 是 q 和 k 的宽度，d_v 是 v 的宽度，H 是头数。",
+            "n is the number of words, d_in the width of a word (how many numbers), d_k the width of q and k, d_v that of v, H "
+            "the number of heads.");
     doc_ask(doc,
             doc_text(doc, "X 是 (%lld, %d)，W 是 (%d, %lld)。Q 是几行几列？",
                      "X is (%lld, %d) and W is (%d, %lld). What is the shape of Q?", (long long)words.count, DIM, DIM,

@@ -57,7 +57,7 @@ static void close_stand(stand *stand) {
     bench_device_close(&stand->device);
 }
 
-static bool sample(stand *stand, size_t count, bench_point *points, bench_error *error) {
+static bool sample(stand *stand, size_t count, bench_point *points, measure_spread *spreads, bench_error *error) {
     bench_lane lanes[MEASURE_MAX];
     for (size_t i = 0; i < count; i++) lanes[i] = (bench_lane){.candidate = &stand->candidates[i]};
     if (!bench_sample(lanes, count, &sampling, error)) return false;
@@ -66,13 +66,15 @@ static bool sample(stand *stand, size_t count, bench_point *points, bench_error 
                                   .noise = lanes[i].stats.noise,
                                   .flops = lanes[i].candidate->flops,
                                   .chain = lanes[i].candidate->dependent_steps};
+    for (size_t i = 0; i < count && spreads != NULL; i++)
+        spreads[i] = (measure_spread){lanes[i].stats.first_quartile, lanes[i].stats.third_quartile};
     return true;
 }
 
-void measure_in_turns(lesson *lesson, const bench_shape *shapes, size_t count, bench_point *points) {
+void measure_in_turns(lesson *lesson, const bench_shape *shapes, size_t count, bench_point *points, measure_spread *spreads) {
     stand stand;
     bench_error error;
-    const bool right = open_stand(&stand, lesson, shapes, count, &error) && sample(&stand, count, points, &error);
+    const bool right = open_stand(&stand, lesson, shapes, count, &error) && sample(&stand, count, points, spreads, &error);
     close_stand(&stand);
     if (!right) lesson_fail(lesson, CLI_FAILURE, "%s", error.text);
 }
@@ -139,12 +141,21 @@ void measure_require(lesson *lesson, int64_t head_dim) {
                     (long long)head_dim);
 }
 
-size_t measure_workspace(lesson *lesson, attention_size size) {
+static clattn_plan_info plan_info(lesson *lesson, attention_size size) {
     clattn_plan *plan = make_plan(lesson, size);
     clattn_plan_info info = CLATTN_PLAN_INFO_INIT;
-    clattn_plan_get_info(plan, &info);
+    const clattn_status status = clattn_plan_get_info(plan, &info);
     clattn_plan_destroy(plan);
-    return info.workspace_bytes;
+    lesson_require(lesson, status);
+    return info;
+}
+
+size_t measure_workspace(lesson *lesson, attention_size size) {
+    return plan_info(lesson, size).workspace_bytes;
+}
+
+int64_t measure_stages(lesson *lesson, attention_size size) {
+    return plan_info(lesson, size).dependent_steps;
 }
 
 enum { LINE = 64, PATTERN = 0xa5 };

@@ -17,8 +17,14 @@ enum { MEASURE_MAX = 8 };
 bench_shape measure_attention(int64_t heads, int64_t len, int64_t head_dim);
 bench_shape measure_recurrence(int64_t len, int64_t width);
 
-/* Time them on the lesson's device, in turns: medians and noise, as the benchmark takes them, if for a shorter time. */
-void measure_in_turns(lesson *, const bench_shape *shapes, size_t count, bench_point *points);
+/* Between which half of the runs lie: quartiles, in ms. */
+typedef struct measure_spread {
+    double low, high;
+} measure_spread;
+
+/* Time them on the lesson's device, in turns: medians and noise, as the benchmark takes them, if for a shorter time. spreads
+ * may be NULL. */
+void measure_in_turns(lesson *, const bench_shape *shapes, size_t count, bench_point *points, measure_spread *spreads);
 /* The milliseconds of one run of each together. */
 double measure_once(lesson *, const bench_shape *shapes, size_t count);
 /* Whether to measure what takes so long a run. */
@@ -38,6 +44,8 @@ typedef struct attention_size {
 void measure_require(lesson *, int64_t head_dim);
 /* The bytes of workspace that its plan asks for. */
 size_t measure_workspace(lesson *, attention_size);
+/* The launches of its plan that wait for one another. */
+int64_t measure_stages(lesson *, attention_size);
 /* The bytes of its workspace that a run of the plan writes, in lines of 64: the workspace is filled with a pattern, and what
  * has changed is counted. -1 where a device computes in other memory. */
 int64_t measure_written(lesson *, attention_size);

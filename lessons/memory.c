@@ -90,6 +90,10 @@ static void show_written(lesson *lesson, int64_t dim) {
                 "This device does not compute in the workspace of a plan, so what it writes cannot be counted.");
         return;
     }
+    if (measure_workspace(lesson, (attention_size){1, WRITTEN_LENGTH, dim, CLATTN_ALGORITHM_FUSED}) == 0)
+        doc_say(doc, "融合法一点工作区也不要：它手上的一小块放在寄存器和高速缓存里，用完就丢。",
+                "Fused wants no workspace at all: the tile in its hands lies in registers and cache, and is dropped when it is "
+                "used.");
     doc_say(doc, "量一量：先把工作区填满记号，跑一次，再数改动过的字节。句长 %s：分步法写了 %s，融合法 %s。",
             "Measured: fill the workspace with a pattern, run once, count the bytes that changed. At length %s staged "
             "wrote %s, fused %s.",
@@ -101,7 +105,7 @@ static void show_written(lesson *lesson, int64_t dim) {
 
 enum { SHARE_ROWS = 5, SHARE_MODEL = 512 };
 
-/* Shares of Q and K (n, d_k) each, weights (n, n) and V (n, d_model), as one of the documents counts them: 25, 45 and 30 %. */
+/* Shares of Q and K (n, d_k) each, weights (n, n) and V (n, d_in), as one of the documents counts them: 25, 45 and 30 %. */
 static void show_shares(lesson *lesson) {
     static const int64_t lengths[SHARE_ROWS] = {64, 256, 768, 1024, 4096};
     doc *doc = &lesson->doc;
@@ -120,15 +124,21 @@ static void show_shares(lesson *lesson) {
     }
     doc_step(doc, "常被引用的份额：Q/K 25 %%，权重 45 %%，V 30 %%。什么时候成立？",
              "A split that is often quoted: Q/K 25 %%, weights 45 %%, V 30 %%. When does it hold?");
-    doc_add_table(doc, "shares",
-                  doc_text(doc, "份额，d_model = %d，d_k = %.0f", "Shares, d_model = %d, d_k = %.0f", SHARE_MODEL, match_k),
-                  SHARE_ROWS, 4, head, cells);
-    doc_summary(
+    doc_say(
         doc,
-        "只在一个长度成立：n = 1.5·d_model = %.0f，而且 d_k 要恰好是 d_model 的 5/12。再短，权重不足为道；再长，权重吞掉一切。",
-        "At one length alone: n = 1.5·d_model = %.0f, and with d_k just 5/12 of d_model. Shorter, and weights hardly "
-        "count; longer, and they are all there is.",
-        match_n);
+        "这里 V 和词向量一样宽：Q 和 K 各是 (n, d_k)，权重 (n, n)，V 是 (n, d_in)，所以 V 比 Q 宽。份额由形状算出，不用量。",
+        "Here V is as wide as the word vectors: Q and K are (n, d_k) each, the weights (n, n), V is (n, d_in), and so wider "
+        "than Q. The shares follow from these shapes; nothing is measured.");
+    doc_add_table(doc, "shares",
+                  doc_text(doc, "份额，d_in = %d，d_k = %.0f", "Shares, d_in = %d, d_k = %.0f", SHARE_MODEL, match_k),
+                  SHARE_ROWS, 4, head, cells);
+    doc_summary(doc,
+                "只在一个长度成立：n = 1.5·d_in = %1$.0f，而且 d_k 要恰好是 d_in 的 5/12。句长 %2$s 时权重只占 "
+                "%3$s，%4$s 时占 %5$s。",
+                "At one length alone: n = 1.5·d_in = %1$.0f, and with d_k just 5/12 of d_in. At length %2$s weights are "
+                "%3$s, at %4$s "
+                "%5$s.",
+                match_n, cells[0], cells[2], cells[4 * (SHARE_ROWS - 1)], cells[4 * (SHARE_ROWS - 1) + 2]);
     figures_number(&lesson->figures, "memory/shares_hold_at_length", match_n);
 }
 
@@ -138,14 +148,16 @@ void lesson_memory(lesson *lesson) {
     memory_run run;
     measure_require(lesson, dim);
     measure_lengths(lesson, dim, &run);
-    doc_say(doc, "Q、K、V 随句长成比例地长，权重矩阵随平方长。长句子里，内存先被它吃光。",
-            "Q, K and V grow in step with the length, the matrix of weights with its square. In long sentences it is what "
-            "eats the memory.");
-    doc_formula(doc, "Q, K, V: 3·n·d·4 B        A: n·n·4 B");
+    doc_say(doc, "Q、K、V 随句长成比例地长，权重矩阵随平方长：句长加倍，它变成 4 倍。存下它的算法，长句子里先被它吃光内存。",
+            "Q, K and V grow in step with the length, the matrix of weights with its square: twice the length, four times the "
+            "matrix. Where it is stored, it is what eats the memory of long sentences.");
+    doc_formula(doc, "Q, K, V: 3·n·d_k·4 B        A: n·n·4 B");
+    doc_say(doc, "n 是句长，d_k 是头的宽度，A 是权重；单精度一个数 4 字节（B）。",
+            "n is the length, d_k the width of the head, A the weights; a number of single precision takes 4 bytes (B).");
     doc_ask(doc,
-            doc_text(doc, "宽 %lld，多长时权重和 Q、K、V 加起来一样大？",
-                     "At width %lld, at which length are the weights as large as Q, K and V together?", (long long)dim),
-            doc_text(doc, "n² = 3·n·d，所以 n = 3·d = %lld。", "n² = 3·n·d, so n = 3·d = %lld.", (long long)(3 * dim)));
+            doc_text(doc, "宽 d_k = %lld，多长时权重和 Q、K、V 加起来一样大？",
+                     "At a width d_k = %lld, at which length are the weights as large as Q, K and V together?", (long long)dim),
+            doc_text(doc, "n² = 3·n·d_k，所以 n = 3·d_k = %lld。", "n² = 3·n·d_k, so n = 3·d_k = %lld.", (long long)(3 * dim)));
     plot_memory(lesson, dim, &run);
     show_written(lesson, dim);
     doc_say(
@@ -155,9 +167,11 @@ void lesson_memory(lesson *lesson) {
     show_shares(lesson);
     doc_correct(
         doc, doc_text(doc, "1,024 个词时，权重矩阵一定是瓶颈。", "At 1,024 words the weights are sure to be the bottleneck."),
-        doc_text(doc, "一个头 1024 × 1024 × 4 B = 4 MiB，不算什么；乘上头数、批量和层数才吓人，而融合法一个字节也不为它花。",
-                 "For one head 1024 × 1024 × 4 B is 4 MiB, which is little. Times heads, batch and layers it is much, and "
-                 "fused spends none of it."));
+        doc_text(
+            doc, "一个头 1024 × 1024 × 4 B = 4 MiB，不算什么；乘上头数、批量和层数才吓人，而融合法句长 %s 也只要 %s 工作区。",
+            "For one head 1024 × 1024 × 4 B is 4 MiB, which is little. Times heads, batch and layers it is much; yet at length "
+            "%s fused wants %s of workspace.",
+            lesson_count(lesson, (int64_t)run.lengths[run.count - 1]), size_text(lesson, run.fused[run.count - 1])));
 }
 
 /* ---- parameters ---------------------------------------------------------------------------------------------------- */
@@ -184,28 +198,35 @@ void lesson_parameters_count(lesson *lesson) {
     doc_say(doc, "一层要学多少个数？LSTM 有四组权重（三道门加新内容），每组都读词和旧记忆；注意力只有三组，只读词。",
             "How many numbers does a layer learn? The LSTM has four sets of weights (three gates and what is new), each "
             "reading the word and the old memory; attention has three, reading the word alone.");
-    doc_formula(doc, "LSTM: 4·(d_in + d_h)·d_h        attention: 3·d_in·d_head·heads");
+    doc_formula(doc, "LSTM: 4·(d_in + d_h)·d_h        attention: 3·d_in·d_k·H");
+    doc_say(doc,
+            "d_in 是词的宽度，d_h 是 LSTM 记忆的宽度，d_k 是一个头的宽度，H 是头数。这一课的数都由公式算出，没有什么要量。",
+            "d_in is the width of a word, d_h of the LSTM's memory, d_k of a head; H is the number of heads. All numbers here "
+            "follow from the formulas; "
+            "nothing is measured.");
     doc_ask(doc,
-            doc_text(doc, "输入和输出都宽 d，LSTM 是注意力的几倍？",
-                     "With input and output d wide, how many times as many parameters as attention has the LSTM?"),
-            doc_text(doc, "LSTM 4·(d + d)·d = 8·d²，注意力 3·d²：8/3 ≈ %.2f 倍，无论 d 是多少。",
-                     "The LSTM has 4·(d + d)·d = 8·d², attention 3·d²: 8/3, about %.2f times, whatever d is.", 8.0 / 3));
-    doc_step(doc, "d_in = d_h = heads·d_head = d，%d 个头。", "d_in = d_h = heads·d_head = d, %d heads.", PARAMETERS_HEADS);
+            doc_text(doc, "输入和输出都宽 d_in，LSTM 是注意力的几倍？",
+                     "With input and output d_in wide, how many times as many parameters as attention has the LSTM?"),
+            doc_text(doc, "LSTM 4·(d_in + d_in)·d_in = 8·d_in²，注意力 3·d_in²：8/3 ≈ %.2f 倍，无论 d_in 是多少。",
+                     "The LSTM has 4·(d_in + d_in)·d_in = 8·d_in², attention 3·d_in²: 8/3, about %.2f times, whatever d_in is.",
+                     8.0 / 3));
+    doc_step(doc, "d_in = d_h = H·d_k，H = %d 个头。", "d_in = d_h = H·d_k, with H = %d heads.", PARAMETERS_HEADS);
     doc_plot *plot = doc_add_plot(doc, "parameters", doc_text(doc, "参数量与宽度", "Parameters against width"));
-    plot->x = (doc_axis){.label = doc_text(doc, "宽度 d", "width d")};
+    plot->x = (doc_axis){.label = doc_text(doc, "宽度 d_in", "width d_in")};
     plot->y = (doc_axis){.label = doc_text(doc, "参数（个）", "parameters")};
     plot->decimals = 0;
     doc_add_series(doc, plot, "LSTM", DOC_ROLE_LSTM, SIZES, x, lstm);
     doc_add_series(doc, plot, doc_text(doc, "注意力", "attention"), DOC_ROLE_WEIGHTS, SIZES, x, attention);
-    doc_summary(doc, "d = %s：LSTM %s，注意力 %s，处处是 8/3 倍。",
-                "At d = %s: LSTM %s, attention %s; everywhere 8/3 times as many.", lesson_count(lesson, sizes[SIZES - 1]),
+    doc_summary(doc, "d_in = %s：LSTM %s，注意力 %s，处处是 8/3 倍。",
+                "At d_in = %s: LSTM %s, attention %s; everywhere 8/3 times as many.", lesson_count(lesson, sizes[SIZES - 1]),
                 lesson_count(lesson, (int64_t)lstm[SIZES - 1]), lesson_count(lesson, (int64_t)attention[SIZES - 1]));
-    doc_say(doc,
-            "宽 %lld、头宽 %lld：LSTM %s 个，注意力 %s 个。都不含偏置；再加输出投影 W_o，注意力是 4·d²，仍只有 LSTM 的一半。",
-            "At width %lld with heads of %lld: LSTM %s, attention %s. Neither counts biases; with the output "
-            "projection W_o attention has 4·d², still only half of the LSTM's.",
-            (long long)d_in, (long long)head_dim, lesson_count(lesson, 8 * d_in * d_in),
-            lesson_count(lesson, 3 * d_in * head_dim * PARAMETERS_HEADS));
+    doc_say(
+        doc,
+        "宽 %lld、头宽 %lld：LSTM %s 个，注意力 %s 个。都不含偏置；再加输出投影 W_o，注意力是 4·d_in²，仍只有 LSTM 的一半。",
+        "At width %lld with heads of %lld: LSTM %s, attention %s. Neither counts biases; with the output "
+        "projection W_o attention has 4·d_in², still only half of the LSTM's.",
+        (long long)d_in, (long long)head_dim, lesson_count(lesson, 8 * d_in * d_in),
+        lesson_count(lesson, 3 * d_in * head_dim * PARAMETERS_HEADS));
     doc_correct(
         doc, doc_text(doc, "参数少，所以快。", "Fewer parameters, therefore faster."),
         doc_text(doc, "参数说的是要学多少、要存多少。快慢看运算和等待：见%s。",

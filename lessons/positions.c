@@ -11,7 +11,8 @@
 
 enum { WIDTH = 16, LENGTH = 32, FIGURE_WIDTH = 8, FIGURE_LENGTH = 4, WORDS = 3, SEED = 42 };
 
-/* PE(p, 2i) = sin(p / 10000^(2i / dim)), PE(p, 2i + 1) = cos of the same  (Vaswani et al. 2017, 3.5) */
+/* PE(pos, 2i) = sin(pos / 10000^(2i / dim)), PE(pos, 2i + 1) = cos of the same  (Vaswani et al. 2017, 3.5). No operator makes
+ * sines: rotary embedding is given its own. */
 static mat encode(lesson *lesson, int64_t length, int64_t dim) {
     mat encoding = mat_new(&lesson->arena, length, dim);
     for (int64_t p = 0; p < length; p++) {
@@ -133,13 +134,20 @@ void lesson_positions(lesson *lesson) {
     if (words.own)
         lesson_say_words(lesson, words, seed);
     else
-        doc_say(doc, "词向量随机，种子 %u。", "The vectors are drawn with seed %u.", seed);
-    doc_formula(doc, "PE(p, 2i) = sin(p / 10000^(2i/d))   PE(p, 2i+1) = cos(p / 10000^(2i/d))");
+        doc_say(doc, "词向量和 W_q、W_k、W_v 随机，种子 %u。", "The vectors, W_q, W_k and W_v are drawn with seed %u.", seed);
+    doc_formula(doc, "PE(pos, 2i) = sin(pos / 10000^(2i/d_in))");
+    doc_formula(doc, "PE(pos, 2i+1) = cos(pos / 10000^(2i/d_in))");
+    doc_say(
+        doc,
+        "pos 是位置，从 0 数起；d_in 是词向量的宽度；2i 和 2i+1 是第 i 对列。正弦和余弦由本课自己算，程序库没有这个算子；"
+        "热图和差别由程序库算。",
+        "pos is the position, counted from 0; d_in is the width of a word; 2i and 2i+1 are the pair of columns i. Sines and "
+        "cosines are computed by the lesson itself, the library has no operator for them; maps and differences are the "
+        "library’s.");
     doc_ask(doc,
             doc_text(doc, "把句子倒过来，没有位置编码，每个词的输出会变吗？",
                      "Turn the sentence round, without an encoding: does the output of any word change?"),
-            doc_text(doc, "不会，除了相加次序带来的舍入。",
-                     "No, beyond the rounding of sums in another order."));
+            doc_text(doc, "不会，除了相加次序带来的舍入。", "No, beyond the rounding of sums in another order."));
     show_encoding(lesson, lengths[count - 1], dim);
     show_shuffled(lesson, words, seed);
     doc_correct(

@@ -46,7 +46,7 @@ static void put_scores(lesson *lesson, const char *path, mat scores) {
 static void show_scores(lesson *lesson, const cast *cast, const char *id, const char *title, const char *left,
                         const char *right, mat scores) {
     doc *doc = &lesson->doc;
-    doc_matrix *shown = lesson_show(lesson, id, title, "q·k", DOC_ROLE_SCORES, scores, cast->it.labels, cast->candidates.at);
+    doc_matrix *shown = lesson_show(lesson, id, title, "S", DOC_ROLE_SCORES, scores, cast->it.labels, cast->candidates.at);
     lesson_derive(shown, DOC_RULE_PRODUCT_ROWS, left, right, 1);
     lesson_scale(shown, -1, 1);
     doc_summary(doc, "名次：%s。", "The order: %s.", ranking(lesson, cast, scores));
@@ -112,12 +112,17 @@ void lesson_projection(lesson *lesson) {
     };
     doc_say(doc,
             "“The dog chased the ball but could not catch it”：狗追着球跑，可是抓不住它。%s要找自己指的是谁：%s、%s，还是%s？"
-            "每个词有两个数。",
+            "每个词有两个数，是手工挑的。",
             "The dog chased the ball but could not catch it. The word %s looks for what it stands for: %s, %s or %s? Each "
-            "word has two numbers.",
+            "word has two numbers, picked by hand.",
             lesson_name_word(lesson, cast.it, 0), lesson_name_word(lesson, cast.candidates, 0),
             lesson_name_word(lesson, cast.candidates, 1), lesson_name_word(lesson, cast.candidates, 2));
-    doc_formula(doc, "score(it, w) = q(it) · k(w)        q = x·W_q,  k = x·W_k");
+    doc_formula(doc, "S(i, j) = q(i)·k(j)        q = x·W_q        k = x·W_k");
+    doc_say(
+        doc, "S(i, j) 是词 i 给词 j 打的分，点积越大，越合拍。这一课只比名次；缩放和 softmax 在%s里。",
+        "S(i, j) is the score that word i gives word j: the larger the dot product, the better they match. This lesson only "
+        "ranks; scaling and softmax come in %s.",
+        lesson_refer(lesson, "word-vectors"));
     doc_ask(
         doc,
         doc_text(doc, "不投影，直接拿词向量相乘，谁会得第一？",

@@ -14,10 +14,10 @@ static void explain_symbols(lesson *lesson) {
     const char *const head[] = {doc_text(doc, "符号", "symbol"), doc_text(doc, "它是什么", "what it is"),
                                 doc_text(doc, "这里", "here")};
     const char *const cells[] = {
-        "h (t-1)",
+        "h(t-1)",
         doc_text(doc, "读这个词之前的记忆", "the memory before this word"),
         "[0.8; 0]",
-        "x (t)",
+        "x(t)",
         doc_text(doc, "这个词的向量", "the vector of this word"),
         "[1; 0]",
         "W_in",
@@ -29,7 +29,7 @@ static void explain_symbols(lesson *lesson) {
         "tanh",
         doc_text(doc, "压到 -1 与 1 之间", "squeezes into -1 to 1"),
         "",
-        "h (t)",
+        "h(t)",
         doc_text(doc, "读过之后的记忆", "the memory after it"),
         "?",
     };
@@ -77,9 +77,13 @@ void lesson_rnn_step(lesson *lesson) {
         lesson_show(lesson, "written", doc_text(doc, "写进来的", "Written"), "W_in·x", DOC_ROLE_X, written, NULL, NULL),
         DOC_RULE_PRODUCT, "w_in", "x", 1);
     doc_step(doc, "相加，再压扁。", "Add, then squeeze.");
-    lesson_derive(lesson_show(lesson, "sum", doc_text(doc, "相加", "The sum"), "z", DOC_ROLE_PLAIN,
-                              mat_sum(arena, carried, written), NULL, NULL),
-                  DOC_RULE_SUM, "carried", "written", 1);
+    const double side_by_side[] = {w_h.at[0], w_h.at[1], w_in.at[0], w_in.at[1], w_h.at[2], w_h.at[3], w_in.at[2], w_in.at[3]},
+                 stacked[] = {old[0], old[1], word[0], word[1]};
+    const mat both =
+        lesson_product(lesson, mat_of(arena, 2, 4, side_by_side), mat_of(arena, 4, 1, stacked)); /* [W_h W_in]·[h; x] */
+    lesson_derive(
+        lesson_show(lesson, "sum", doc_text(doc, "相加", "The sum"), "W_h·h + W_in·x", DOC_ROLE_PLAIN, both, NULL, NULL),
+        DOC_RULE_SUM, "carried", "written", 1);
     doc_matrix *shown =
         lesson_show(lesson, "h", doc_text(doc, "新记忆 h(t)", "New memory h(t)"), "h", DOC_ROLE_RECURRENCE, h, NULL, NULL);
     lesson_derive(shown, DOC_RULE_TANH, "sum", NULL, 1);
@@ -128,16 +132,34 @@ static void lay_over(lesson *lesson, mat a, mat b) {
         of_a[t] = mat_at(a, t, most);
         of_b[t] = mat_at(b, t, most);
     }
-    doc_plot *plot =
-        doc_add_plot(doc, "laid-over",
-                     doc_text(doc, "把 B 叠在 A 上：h 里标号 %lld 的数", "B laid over A: the number of h under %lld", (long long)most));
+    doc_plot *plot = doc_add_plot(
+        doc, "laid-over",
+        doc_text(doc, "把 B 叠在 A 上：h 里标号 %lld 的数", "B laid over A: the number of h under %lld", (long long)most));
     plot->x = (doc_axis){.label = doc_text(doc, "读过的词", "words read")};
     plot->y = (doc_axis){.label = doc_text(doc, "h 里的这个数", "this number of h"), .low = -1, .high = 1};
     doc_add_series(doc, plot, doc_text(doc, "句子 A", "sentence A"), DOC_ROLE_RECURRENCE, TRACE_STEPS, steps, of_a);
     doc_add_series(doc, plot, doc_text(doc, "句子 B", "sentence B"), DOC_ROLE_OUT, TRACE_STEPS, steps, of_b);
-    doc_summary(doc, "第 1 个词之后相差 %.2f，第 %d 个词之后相差 %.2f：两条线合成了一条。",
-                "%.2f apart after word 1, after word %d %.2f: two lines have become one.", fabs(of_a[0] - of_b[0]), TRACE_STEPS,
-                fabs(of_a[TRACE_STEPS - 1] - of_b[TRACE_STEPS - 1]));
+    const double first = fabs(of_a[0] - of_b[0]), last = fabs(of_a[TRACE_STEPS - 1] - of_b[TRACE_STEPS - 1]);
+    doc_summary(doc, "第 1 个词之后相差 %.3f，第 %d 个词之后相差 %.3f：%s。",
+                "%.3f apart after word 1, after word %d %.3f: %s.", first, TRACE_STEPS, last,
+                last < 0.05 ? doc_text(doc, "两条线合成了一条", "two lines have become one")
+                            : doc_text(doc, "两条线还没有合成一条", "the two lines are not one yet"));
+}
+
+/* How the distance went, with its rises, if any. */
+static void sum_up_trace(doc *doc, const double *distances) {
+    int rises = 0;
+    for (int t = 1; t < TRACE_STEPS; t++) rises += distances[t] > distances[t - 1];
+    const double first = distances[0], last = distances[TRACE_STEPS - 1];
+    const char *path = doc_text(doc, "读完第 1 个词相距 %1$.3f，读完第 %2$d 个词相距 %3$.3f，剩 %4$.1f %%。",
+                                "%1$.3f apart after word 1, %3$.3f after word %2$d: %4$.1f %% is left.", first, TRACE_STEPS,
+                                last, 100 * last / first);
+    if (rises > 0)
+        doc_summary(doc, "%s其中 %d 步变大了一点：W_h 有时会拉开一点小差别，可下一个词又把它压下去。",
+                    "%s At %d steps it grew a little: W_h may stretch a small difference, and later words squeeze it again.",
+                    path, rises);
+    else
+        doc_summary(doc, "%s", "%s", path);
 }
 
 /* One pair, word by word: where A stands, where B stands, and what is left of their difference. */
@@ -158,11 +180,11 @@ static void show_trace(lesson *lesson, const pairs_setting *setting, numpy_rando
     }
     doc_step(doc, "取一对句子，一个词一个词地读。A 和 B 从第 2 个词起完全相同。",
              "Take one pair, and read word by word. From word 2 on, A and B are the same.");
-    doc_matrix *first =
-        lesson_show(lesson, "h-a", doc_text(doc, "句子 A 的 h", "h of sentence A"), "A", DOC_ROLE_RECURRENCE, a, labels, NULL);
+    doc_matrix *first = lesson_show(lesson, "h-a", doc_text(doc, "句子 A 的 h", "h of sentence A"), "h_A", DOC_ROLE_RECURRENCE,
+                                    a, labels, NULL);
     doc_grow(doc, first, DOC_BY_ROW, NULL);
-    doc_matrix *second =
-        lesson_show(lesson, "h-b", doc_text(doc, "句子 B 的 h", "h of sentence B"), "B", DOC_ROLE_RECURRENCE, b, labels, NULL);
+    doc_matrix *second = lesson_show(lesson, "h-b", doc_text(doc, "句子 B 的 h", "h of sentence B"), "h_B", DOC_ROLE_RECURRENCE,
+                                     b, labels, NULL);
     doc_grow_together(doc, second, DOC_BY_ROW);
     lesson_scale(first, -1, 1);
     lesson_scale(second, -1, 1);
@@ -172,8 +194,7 @@ static void show_trace(lesson *lesson, const pairs_setting *setting, numpy_rando
     plot->y = (doc_axis){.label = "|h_A - h_B|"};
     doc_add_series(doc, plot, doc_text(doc, "两份记忆的距离", "distance of the two memories"), DOC_ROLE_RECURRENCE, TRACE_STEPS,
                    steps, distances);
-    doc_summary(doc, "读完第 1 个词相距 %1$.3f，读完第 %2$d 个词相距 %3$.3f。",
-                "%1$.3f apart after word 1, %3$.3f after word %2$d.", distances[0], TRACE_STEPS, distances[TRACE_STEPS - 1]);
+    sum_up_trace(doc, distances);
     figures_array(&lesson->figures, "rnn_bottleneck/trace", TRACE_STEPS, distances);
 }
 
@@ -207,7 +228,9 @@ void lesson_rnn_bottleneck(lesson *lesson) {
         "A whole sentence has to fit into the last h: %lld numbers. Is the first word still in there? An experiment: two "
         "sentences that differ in the first word alone, and their two final h compared.",
         (long long)setting.dim);
-    doc_formula(doc, "cos(a, b) = a·b / (|a|·|b|)        h = tanh(W_h·h + W_in·x)");
+    doc_formula(doc, "cos(h_A, h_B) = h_A·h_B / (|h_A|·|h_B|)        h = tanh(W_h·h + W_in·x)");
+    doc_say(doc, "余弦说两个向量的方向有多一致：1 是同一个方向，0 是互不相干，-1 是相反。",
+            "The cosine says how far two vectors point the same way: 1 the same, 0 unrelated, -1 opposite.");
     doc_ask(doc, doc_text(doc, "句子多长时，两个 h 就分不出来了？", "At which length can the two h no longer be told apart?"),
             when_alike(lesson, &setting, cosines));
     doc_step(doc, "%lld 对随机句子，取平均。", "%lld pairs of random sentences, averaged.", (long long)setting.pairs);
@@ -216,6 +239,10 @@ void lesson_rnn_bottleneck(lesson *lesson) {
     for (size_t i = 0; i < setting.length_count; i++)
         figures_at(&lesson->figures, "rnn_bottleneck/mean_cosine_by_length", setting.lengths[i], cosines[i]);
     show_trace(lesson, &setting, &random, recurrence);
+    doc_say(
+        doc, "h 由程序库的算子算；余弦、距离和平均库里没有，由这一课用 h 算，双精度。",
+        "h is computed by the library's operator; cosine, distance and mean, for which it has none, by this lesson from h, in "
+        "double precision.");
     doc_correct(
         doc, doc_text(doc, "把 h 加宽就好了。", "A wider h would solve it."),
         doc_text(doc, "加宽装得下更多，可每个词还是重写整个 h，句首的词没有一条不被重写的路。要看 256 个数的 h，运行%s。",

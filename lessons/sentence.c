@@ -37,11 +37,35 @@ const char *sentence_favourites(lesson *lesson, lesson_words words, mat weights,
     const float most = mat_at(weights, row, sentence_favourite(weights, row));
     const char *names = NULL;
     for (int64_t j = 0; j < weights.cols; j++) {
-        if (rint(100 * mat_at(weights, row, j)) != rint(100 * most)) continue;
+        if (!doc_alike(mat_at(weights, row, j), most)) continue;
         const char *name = lesson_quote(lesson, words.at[j]);
         names = names == NULL ? name : doc_text(&lesson->doc, "%s和%s", "%s and %s", names, name);
     }
     return names;
+}
+
+/* The largest of a row that is not as large as its largest; -1: there is none. */
+static int64_t second(mat weights, int64_t row) {
+    const float most = mat_at(weights, row, sentence_favourite(weights, row));
+    int64_t best = -1;
+    for (int64_t j = 0; j < weights.cols; j++)
+        if (!doc_alike(mat_at(weights, row, j), most) && (best < 0 || mat_at(weights, row, j) > mat_at(weights, row, best)))
+            best = j;
+    return best;
+}
+
+const char *sentence_tell_favourites(lesson *lesson, lesson_words words, mat weights, int64_t row) {
+    enum { DECIMALS = 2 };
+    doc *doc = &lesson->doc;
+    const char *names = sentence_favourites(lesson, words, weights, row);
+    const double most = mat_at(weights, row, sentence_favourite(weights, row));
+    const int64_t next = second(weights, row);
+    if (next < 0) return doc_text(doc, "%s（%.*f）", "%s (%.*f)", names, DECIMALS, most);
+    const double follower = mat_at(weights, row, next);
+    const int decimals = doc_decimals_apart(most, follower, DECIMALS);
+    if (decimals == DECIMALS) return doc_text(doc, "%s（%.*f）", "%s (%.*f)", names, DECIMALS, most);
+    return doc_text(doc, "%s（%.*f，%s只差一点：%.*f）", "%s (%.*f; %s comes close with %.*f)", names, decimals, most,
+                    lesson_quote(lesson, words.at[next]), decimals, follower);
 }
 
 void sentence_introduce(lesson *lesson, const sentence *s) {

@@ -21,8 +21,10 @@ typedef struct sentence {
 sentence sentence_make(lesson *);
 /* Its words and what they mean, or where the vectors of the student's words come from. */
 void sentence_introduce(lesson *, const sentence *);
-/* The word that a row of weights likes best, quoted; all of them where two decimals do not tell them apart. */
+/* The word that a row of weights likes best, quoted; all of them where single precision does not tell them apart. */
 const char *sentence_favourites(lesson *, lesson_words, mat weights, int64_t row);
+/* Likewise with its weight, and the next one's where two decimals do not tell them apart. */
+const char *sentence_tell_favourites(lesson *, lesson_words, mat weights, int64_t row);
 /* The index of the largest value of a row. */
 int64_t sentence_favourite(mat weights, int64_t row);
 

@@ -18,7 +18,7 @@ const lesson_entry lesson_table[] = {
     {"heads", "多头：分开看，合起来用", "Heads: look apart, use together", 4, SENTENCE, lesson_heads},
     {"mask", "掩码：不许偷看", "Masks: no peeking", 4, SENTENCE, lesson_mask},
     {"softmax", "softmax：怎样算才不溢出", "Softmax: how not to overflow", 5, 0, lesson_softmax},
-    {"scaling", "缩放：为什么除以 √d", "Scaling: why divide by √d", 4, LESSON_SEED | LESSON_DIM, lesson_scaling},
+    {"scaling", "缩放：为什么除以 √d_k", "Scaling: why divide by √d_k", 4, LESSON_SEED | LESSON_DIM, lesson_scaling},
     {"memory", "内存：平方的代价", "Memory: the price of a square", 4, LESSON_LENGTHS | LESSON_DIM, lesson_memory},
     {"positions", "位置：告诉它谁先谁后", "Positions: telling who comes first", 4, LESSON_LENGTHS | LESSON_SEED | LESSON_DIM | LESSON_TEXT, lesson_positions},
     {"parameters", "参数量：LSTM 对注意力", "Parameters: the LSTM against attention", 3, LESSON_DIM, lesson_parameters_count},

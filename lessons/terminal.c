@@ -125,6 +125,12 @@ static int read_key(void) {
     return got ? key : EOF;
 }
 
+void terminal_caption(terminal *terminal, const char *text, int indent) {
+    terminal->captions++;
+    const int width = fprintf(terminal->out, "%*s[%d] ", indent, "", terminal->captions);
+    display_wrap(terminal->out, text, TERMINAL_WIDTH, width, indent + 4);
+}
+
 bool terminal_reach(terminal *terminal, int step) {
     if (step <= terminal->at) return true;
     terminal->at = step;
@@ -150,7 +156,7 @@ static bool is_numeric(size_t rows, size_t cols, size_t column, const char *cons
     return true;
 }
 
-/* Columns are as wide as what stands in them; the widest gives way when the line is too long. */
+/* Columns are as wide as what stands in them; the widest gives way when the line is too long, and its cells take more lines. */
 static void column_widths(size_t rows, size_t cols, const char *const *head, const char *const *cells, int *widths) {
     int total = 2 * (int)cols; /* two blanks before each */
     for (size_t c = 0; c < cols; c++) {
@@ -169,15 +175,28 @@ static void column_widths(size_t rows, size_t cols, const char *const *head, con
     }
 }
 
-static void print_row(const terminal *terminal, size_t cols, const char *const *cells, const int *widths, const bool *numeric) {
+/* One line of a row: as much of each cell as its column has room for. False when nothing is left. */
+static bool print_row_line(const terminal *terminal, size_t cols, const char **rest, const int *widths, const bool *numeric) {
+    bool going = false;
     for (size_t c = 0; c < cols; c++) {
-        fputs("  ", terminal->out);
-        if (c + 1 == cols && !numeric[c] && display_width(cells[c]) <= widths[c])
-            fputs(cells[c], terminal->out);
-        else
-            display_pad(terminal->out, cells[c], widths[c], numeric[c]);
+        int used;
+        const size_t bytes = display_line(rest[c], widths[c], &used);
+        const int room = widths[c] > used ? widths[c] - used : 0;
+        fprintf(terminal->out, "  %*s%.*s", numeric[c] ? room : 0, "", (int)bytes, rest[c]);
+        if (!numeric[c] && c + 1 < cols) fprintf(terminal->out, "%*s", room, "");
+        rest[c] += bytes;
+        rest[c] += strspn(rest[c], " ");
+        going = going || *rest[c] != '\0';
     }
     fputc('\n', terminal->out);
+    return going;
+}
+
+static void print_row(const terminal *terminal, size_t cols, const char *const *cells, const int *widths, const bool *numeric) {
+    const char *rest[MAX_COLUMNS];
+    memcpy(rest, cells, cols * sizeof *rest);
+    while (print_row_line(terminal, cols, rest, widths, numeric)) {
+    }
 }
 
 void terminal_table(const terminal *terminal, size_t rows, size_t cols, const char *const *head, const char *const *cells) {
@@ -260,8 +279,7 @@ static bool print_block(terminal *terminal, const doc_block *block) {
         print_labelled(terminal, terminal_say(terminal, "其实：", "In fact: "), block->answer);
         return true;
     case DOC_CAPTION:
-        fprintf(terminal->out, "[%d] ", block->step);
-        display_wrap(terminal->out, block->text, TERMINAL_WIDTH, 4 + (block->step > 9), 4);
+        terminal_caption(terminal, block->text, 0);
         return true;
     default:
         return print_figure(terminal, block);
@@ -277,7 +295,7 @@ static void print_answers(const terminal *terminal, const doc *doc) {
 }
 
 bool terminal_print(terminal *terminal, const doc *doc) {
-    terminal->at = 0;
+    terminal->at = terminal->captions = 0;
     terminal->language = doc->language;
     terminal_bold(terminal);
     fprintf(terminal->out, "# %s\n", doc->title);

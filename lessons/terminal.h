@@ -17,8 +17,9 @@ typedef struct terminal {
     FILE *out;
     terminal_colors colors;
     doc_language language;
-    bool step; /* wait for a key between steps */
-    int at;    /* the step that is shown */
+    bool step;    /* wait for a key between steps */
+    int at;       /* the step that is shown */
+    int captions; /* those printed, which are numbered */
 } terminal;
 
 /* The colours that a stream takes: none unless it is a terminal, or with NO_COLOR; `forced` takes them anyway. */
@@ -38,6 +39,8 @@ void terminal_role(const terminal *, doc_role);
 void terminal_heat(const terminal *, double part);
 /* Go on to a step, after a key when stepping. False: stop. */
 bool terminal_reach(terminal *, int step);
+/* What a step does, numbered in the order in which steps are told. */
+void terminal_caption(terminal *, const char *text, int indent);
 /* A mark of its own for each series. */
 const char *terminal_mark(size_t series);
 

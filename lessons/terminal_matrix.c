@@ -33,19 +33,24 @@ static bool is_masked(const doc_matrix *matrix, int64_t i, int64_t j) {
     return matrix->masked != NULL && matrix->masked[i * matrix->cols + j];
 }
 
-/* A number as it is printed; -0.00 is 0.00. */
+/* A number as it is printed; -0.00 is 0.00. What is masked in a ledger is not there. */
 static void format_value(const doc_matrix *matrix, int64_t i, int64_t j, char text[NUMBER_SIZE]) {
+    const int decimals = doc_cell_decimals(matrix, i, j);
     double value = matrix->values[i * matrix->cols + j];
     if (is_masked(matrix, i, j)) {
-        snprintf(text, NUMBER_SIZE, "·");
+        snprintf(text, NUMBER_SIZE, "%s", matrix->is_ledger ? "–" : "·");
+        return;
+    }
+    if (isinf(value)) {
+        snprintf(text, NUMBER_SIZE, "%s", value > 0 ? "∞" : "−∞");
         return;
     }
     if (isnan(value)) {
         snprintf(text, NUMBER_SIZE, "NaN");
         return;
     }
-    if (fabs(value) < 0.5 * pow(10, -matrix->decimals)) value = 0;
-    snprintf(text, NUMBER_SIZE, fabs(value) < 1e7 || isinf(value) ? "%.*f" : "%.*g", matrix->decimals, value);
+    if (fabs(value) < 0.5 * pow(10, -decimals)) value = 0;
+    snprintf(text, NUMBER_SIZE, fabs(value) < 1e7 ? "%.*f" : "%.*g", decimals, value);
 }
 
 /* 0 to 1 on the colour scale. */
@@ -197,6 +202,10 @@ static void print_scale(const terminal *terminal, const doc_matrix *matrix) {
         fprintf(terminal->out, terminal_say(terminal, "；行：%s，列：%s", "; rows: %s, columns: %s"), matrix->row_axis,
                 matrix->col_axis);
     fputc('\n', terminal->out);
+    if (matrix->cell_decimals != NULL)
+        fprintf(terminal->out, "  %s\n",
+                terminal_say(terminal, "看不出谁大的格子多写几位",
+                             "cells have more digits where it takes them to tell the largest"));
 }
 
 /* A row is shown when its last cell is reached. */
@@ -206,10 +215,8 @@ static bool print_rows(const layout *layout, const doc_block *block) {
     print_head(layout);
     for (int64_t i = 0; i < matrix->rows; i++) {
         if (!terminal_reach(layout->terminal, doc_cell_step(block, i, matrix->cols - 1))) return false;
-        for (int64_t s = 0; matrix->captions != NULL && s < steps; s++) {
-            fputs("  ", layout->terminal->out);
-            display_wrap(layout->terminal->out, matrix->captions[i * steps + s], TERMINAL_WIDTH, 2, 4);
-        }
+        for (int64_t s = 0; matrix->captions != NULL && s < steps; s++)
+            terminal_caption(layout->terminal, matrix->captions[i * steps + s], 2);
         print_row(layout, i);
     }
     return true;

@@ -9,7 +9,7 @@
 #include "display.h"
 #include "terminal.h"
 
-enum { PLOT_COLS = 64, PLOT_ROWS = 14, BAR_COLS = 40, CATEGORY_COLS = 16, TABLE_ROWS = 12 };
+enum { PLOT_COLS = 64, PLOT_ROWS = 14, BAR_COLS = 32, CATEGORY_COLS = 16, TABLE_ROWS = 12, SPACE_NAMES = 24 };
 
 const char *terminal_mark(size_t series) {
     static const char *const marks[] = {"●", "▲", "■", "◆", "○", "△", "□", "◇"};
@@ -51,10 +51,11 @@ static void canvas_put(canvas *canvas, int row, int col, const char *text, doc_r
     }
 }
 
-static void canvas_print(const terminal *terminal, const canvas *canvas, const char *top, const char *bottom) {
+/* Names of rows stand left of the axis, which has a gap where `gap` is; below 0: none. */
+static void canvas_print(const terminal *terminal, const canvas *canvas, const char *const names[PLOT_ROWS], int gap) {
     for (int r = 0; r < PLOT_ROWS; r++) {
-        display_pad(terminal->out, r == 0 ? top : r == PLOT_ROWS - 1 ? bottom : "", 11, true);
-        fputs(" │", terminal->out);
+        display_pad(terminal->out, names != NULL && names[r] != NULL ? names[r] : "", 11, true);
+        fputs(r == gap ? " ┊" : " │", terminal->out);
         int end = PLOT_COLS;
         while (end > 0 && strcmp(canvas->cells[r][end - 1], " ") == 0) end--;
         for (int c = 0; c < end; c++) {
@@ -68,9 +69,13 @@ static void canvas_print(const terminal *terminal, const canvas *canvas, const c
 
 /* ---- lines --------------------------------------------------------------------------------------------------------- */
 
+/* A logarithmic axis never reaches 0: where there is one, it stands below a gap in the axis. */
+enum { GAP = 2 };
+
 typedef struct scale {
     bool logarithmic;
     double low, high; /* as they are placed */
+    int gap;          /* rows between 0 and the rest of a logarithmic axis: GAP, or 0 where nothing is 0 */
 } scale;
 
 static double placed(const scale *scale, double value) {
@@ -84,15 +89,28 @@ static void widen(scale *scale, double value) {
     if (at > scale->high) scale->high = at;
 }
 
+static bool has_zero(const doc_plot *plot) {
+    for (size_t s = 0; s < plot->series_count; s++)
+        for (size_t i = 0; i < plot->series[s].count; i++)
+            if (plot->series[s].y[i] == 0) return true;
+    return false;
+}
+
+/* A linear axis of values has its 0, so that heights can be compared. */
 static scale find_scale(const doc_plot *plot, const doc_axis *axis, bool y) {
-    scale scale = {axis->logarithmic, INFINITY, -INFINITY};
+    scale scale = {.logarithmic = axis->logarithmic, .low = INFINITY, .high = -INFINITY};
+    if (y && axis->logarithmic && has_zero(plot)) scale.gap = GAP;
     if (axis->low != axis->high) {
         scale.low = placed(&scale, axis->low);
         scale.high = placed(&scale, axis->high);
         return scale;
     }
     for (size_t s = 0; s < plot->series_count; s++)
-        for (size_t i = 0; i < plot->series[s].count; i++) widen(&scale, y ? plot->series[s].y[i] : plot->series[s].x[i]);
+        for (size_t i = 0; i < plot->series[s].count; i++) {
+            widen(&scale, y ? plot->series[s].y[i] : plot->series[s].x[i]);
+            if (y && plot->mark == DOC_BARS && plot->series[s].high != NULL) widen(&scale, plot->series[s].high[i]);
+        }
+    if (y && !axis->logarithmic) widen(&scale, 0);
     if (!(scale.low <= scale.high)) scale.low = scale.high = 0;
     if (scale.low == scale.high) { /* a point stands in the middle */
         scale.low -= 1;
@@ -103,7 +121,8 @@ static scale find_scale(const doc_plot *plot, const doc_axis *axis, bool y) {
 
 /* 0 to last. */
 static double position(const scale *scale, double value, int last) {
-    return (placed(scale, value) - scale->low) / (scale->high - scale->low) * last;
+    if (scale->gap > 0 && value == 0) return 0;
+    return scale->gap + (placed(scale, value) - scale->low) / (scale->high - scale->low) * (last - scale->gap);
 }
 
 static void draw_series(canvas *canvas, const doc_series *series, size_t index, const scale *x, const scale *y) {
@@ -125,6 +144,7 @@ static void draw_series(canvas *canvas, const doc_series *series, size_t index, 
 
 /* The end of an axis in at most ten characters. */
 static void format_end(char *text, size_t size, double value) {
+    if (fabs(value - rint(value)) < 1e-9 * fabs(value)) value = rint(value); /* a logarithm and back */
     snprintf(text, size, fabs(value) < 1e8 && value == rint(value) ? "%.0f" : "%.4g", value);
     display_group(text, size);
 }
@@ -147,6 +167,7 @@ static void print_legend(const terminal *terminal, const doc_plot *plot) {
 static void draw_lines(const terminal *terminal, const doc_plot *plot) {
     canvas canvas;
     char low[32], high[32];
+    const char *names[PLOT_ROWS] = {NULL};
     const scale x = find_scale(plot, &plot->x, false), y = find_scale(plot, &plot->y, true);
     canvas_clear(&canvas);
     for (size_t s = 0; s < plot->series_count; s++) draw_series(&canvas, &plot->series[s], s, &x, &y);
@@ -154,7 +175,10 @@ static void draw_lines(const terminal *terminal, const doc_plot *plot) {
             plot->y.logarithmic ? terminal_say(terminal, "（对数轴）", " (log axis)") : "");
     format_end(high, sizeof high, unplaced(&y, y.high));
     format_end(low, sizeof low, unplaced(&y, y.low));
-    canvas_print(terminal, &canvas, high, low);
+    names[0] = high;
+    names[PLOT_ROWS - 1] = "0";
+    names[PLOT_ROWS - 1 - y.gap] = low;
+    canvas_print(terminal, &canvas, names, y.gap > 0 ? PLOT_ROWS - y.gap : -1);
     fprintf(terminal->out, "%12s└", "");
     for (int c = 0; c < PLOT_COLS; c++) fputs("─", terminal->out);
     format_end(low, sizeof low, unplaced(&x, x.low));
@@ -197,25 +221,39 @@ static void print_values(const terminal *terminal, const doc_plot *plot) {
 
 /* ---- bars ---------------------------------------------------------------------------------------------------------- */
 
+/* One bar from 0, and where half of its runs lie: a whisker over it. */
+static void draw_bar(const terminal *terminal, const doc_plot *plot, const doc_series *series, size_t i, double low,
+                     double high) {
+    const double part = BAR_COLS / (high - low);
+    const int zero = (int)lround(-low * part), end = (int)lround((series->y[i] - low) * part);
+    const int first = series->low != NULL ? (int)lround((series->low[i] - low) * part) : 0,
+              last = series->high != NULL ? (int)lround((series->high[i] - low) * part) : -1;
+    terminal_role(terminal, series->role);
+    for (int c = 0; c <= BAR_COLS; c++) {
+        const bool filled = c >= (zero < end ? zero : end) && c < (zero < end ? end : zero), spread = c >= first && c <= last;
+        fputs(spread ? c == first ? "├" : c == last ? "┤" : "─" : filled ? "█" : " ", terminal->out);
+    }
+    terminal_reset(terminal);
+    fprintf(terminal->out, " %.*f", plot->decimals, series->y[i]);
+    if (series->low != NULL)
+        fprintf(terminal->out, " (%.*f–%.*f)", plot->decimals, series->low[i], plot->decimals, series->high[i]);
+    fputc('\n', terminal->out);
+}
+
 static void draw_bars(const terminal *terminal, const doc_plot *plot) {
     const scale y = find_scale(plot, &plot->y, true);
-    const double low = fmin(y.low, 0), high = fmax(y.high, 0);
     fprintf(terminal->out, "  %s\n", plot->y.label);
     for (size_t i = 0; i < plot->series[0].count; i++) {
         for (size_t s = 0; s < plot->series_count; s++) {
-            const doc_series *series = &plot->series[s];
-            int zero = (int)lround(-low / (high - low) * BAR_COLS),
-                end = (int)lround((series->y[i] - low) / (high - low) * BAR_COLS);
-            int from = zero < end ? zero : end, to = zero < end ? end : zero;
             fputs("  ", terminal->out);
             display_pad(terminal->out, s == 0 ? plot->categories[i] : "", CATEGORY_COLS, false);
-            fprintf(terminal->out, " %s %*s", terminal_mark(s), from, "");
-            terminal_role(terminal, series->role);
-            for (int c = from; c < to; c++) fputs("█", terminal->out);
-            terminal_reset(terminal);
-            fprintf(terminal->out, " %.*f\n", plot->decimals, series->y[i]);
+            fprintf(terminal->out, " %s ", terminal_mark(s));
+            draw_bar(terminal, plot, &plot->series[s], i, y.low, y.high);
         }
     }
+    if (plot->series[0].low != NULL)
+        fprintf(terminal->out, "  %s\n",
+                terminal_say(terminal, "├─┤：中间一半的运行落在这里", "├─┤: the middle half of the runs"));
     print_legend(terminal, plot);
 }
 
@@ -259,29 +297,123 @@ static void place(const frame *frame, const double point[3], int *row, int *col)
     *row = PLOT_ROWS - 1 - (int)lround(at[1] * (PLOT_ROWS - 1));
 }
 
-static void draw_point(canvas *canvas, const frame *frame, const doc_point *point, bool arrow) {
+/* Dots between two points, the ends left out; where they end. */
+static void draw_dots(canvas *canvas, const frame *frame, const double from[3], const double to[3], const char *dot,
+                      int end[2]) {
     int r0, c0, r1, c1;
-    place(frame, point->from, &r0, &c0);
-    place(frame, point->to, &r1, &c1);
-    int steps = arrow ? (int)fmax(abs(r1 - r0), abs(c1 - c0)) : 0;
+    place(frame, from, &r0, &c0);
+    place(frame, to, &r1, &c1);
+    const int steps = (int)fmax(abs(r1 - r0), abs(c1 - c0));
     for (int i = 1; i < steps; i++)
-        canvas_put(canvas, r0 + (r1 - r0) * i / steps, c0 + (c1 - c0) * i / steps, "·", DOC_ROLE_PLAIN);
-    canvas_put(canvas, r0, c0, "○", DOC_ROLE_X);
-    if (arrow) canvas_put(canvas, r1, c1, "●", DOC_ROLE_OUT);
-    canvas_put(canvas, arrow ? r1 : r0, (arrow ? c1 : c0) + 2, point->label, DOC_ROLE_PLAIN);
+        canvas_put(canvas, r0 + (r1 - r0) * i / steps, c0 + (c1 - c0) * i / steps, dot, DOC_ROLE_PLAIN);
+    end[0] = r1;
+    end[1] = c1;
+}
+
+/* Where all axes begin, and where each ends: the least and the largest of the points, and 0. */
+typedef struct box {
+    double low[3], high[3];
+} box;
+
+static void widen_box(box *box, const double point[3]) {
+    for (int d = 0; d < 3; d++) {
+        box->low[d] = fmin(box->low[d], point[d]);
+        box->high[d] = fmax(box->high[d], point[d]);
+    }
+}
+
+static box find_box(const doc_space *space) {
+    box box = {{0}, {0}};
+    for (size_t i = 0; i < space->count; i++) {
+        widen_box(&box, space->points[i].from);
+        if (space->arrows) widen_box(&box, space->points[i].to);
+    }
+    for (int d = 0; d < 3; d++) { /* an axis goes on to a whole number */
+        box.low[d] = floor(box.low[d]);
+        box.high[d] = ceil(box.high[d]);
+    }
+    return box;
+}
+
+static void axis_end(const box *box, int axis, double end[3]) {
+    for (int d = 0; d < 3; d++) end[d] = d == axis ? box->high[d] : box->low[d];
+}
+
+static void draw_axes(canvas *canvas, const frame *frame, const doc_space *space, const box *box) {
+    static const char *const dots[] = {"/", "-", "|"};
+    int at[2];
+    for (int d = 0; d < 3; d++) {
+        char name[48];
+        double end[3];
+        axis_end(box, d, end);
+        draw_dots(canvas, frame, box->low, end, dots[d], at);
+        snprintf(name, sizeof name, "%.16s=%.0f", space->axes[d] != NULL ? space->axes[d] : "", box->high[d]);
+        canvas_put(canvas, at[0], at[1], name, DOC_ROLE_PLAIN);
+    }
+    place(frame, box->low, &at[0], &at[1]);
+    canvas_put(canvas, at[0], at[1], "+", DOC_ROLE_PLAIN);
+}
+
+/* The point and its arrow; where its name belongs. */
+static void draw_point(canvas *canvas, const frame *frame, const doc_point *point, bool arrow, int at[2]) {
+    int start[2];
+    place(frame, point->from, &start[0], &start[1]);
+    at[0] = start[0];
+    at[1] = start[1];
+    if (arrow) draw_dots(canvas, frame, point->from, point->to, "·", at);
+    canvas_put(canvas, start[0], start[1], "○", DOC_ROLE_X);
+    if (arrow) canvas_put(canvas, at[0], at[1], "●", DOC_ROLE_OUT);
+}
+
+/* Whether nothing stands there. */
+static bool is_free(const canvas *canvas, int row, int col, int width) {
+    if (row < 0 || row >= PLOT_ROWS || col < 0 || col + width > PLOT_COLS) return false;
+    for (int c = col; c < col + width; c++)
+        if (strcmp(canvas->cells[row][c], " ") != 0) return false;
+    return true;
+}
+
+/* Beside a point, where it covers nothing; on its right where there is no such place. */
+static void draw_name(canvas *canvas, const int at[2], const char *name) {
+    const int width = display_width(name), right = at[1] + 2, left = at[1] - 1 - width;
+    const int places[][2] = {{at[0], right},    {at[0], left},     {at[0] - 1, right}, {at[0] + 1, right},
+                             {at[0] - 1, left}, {at[0] + 1, left}, {at[0] - 2, right}, {at[0] + 2, right}};
+    size_t n = 0;
+    while (n < sizeof places / sizeof *places && !is_free(canvas, places[n][0], places[n][1], width)) n++;
+    if (n == sizeof places / sizeof *places) n = 0;
+    canvas_put(canvas, places[n][0], places[n][1], name, DOC_ROLE_PLAIN);
+}
+
+static void draw_points(canvas *canvas, const frame *frame, const doc_space *space) {
+    int ends[SPACE_NAMES][2], at[2];
+    for (size_t i = 0; i < space->count; i++)
+        draw_point(canvas, frame, &space->points[i], space->arrows, i < SPACE_NAMES ? ends[i] : at);
+    for (size_t i = 0; i < space->count && i < SPACE_NAMES; i++) draw_name(canvas, ends[i], space->points[i].label);
 }
 
 void terminal_space(const terminal *terminal, const doc_block *block) {
     const doc_space *space = block->space;
+    const box box = find_box(space);
     frame frame = {{INFINITY, INFINITY}, {-INFINITY, -INFINITY}};
     canvas canvas;
     for (size_t i = 0; i < space->count; i++) {
         frame_point(&frame, space->points[i].from);
         if (space->arrows) frame_point(&frame, space->points[i].to);
     }
+    frame_point(&frame, box.low);
+    for (int d = 0; d < 3; d++) {
+        double end[3];
+        axis_end(&box, d, end);
+        frame_point(&frame, end);
+    }
     canvas_clear(&canvas);
-    for (size_t i = 0; i < space->count; i++) draw_point(&canvas, &frame, &space->points[i], space->arrows);
-    canvas_print(terminal, &canvas, "", "");
+    draw_axes(&canvas, &frame, space, &box);
+    draw_points(&canvas, &frame, space);
+    canvas_print(terminal, &canvas, NULL, -1);
+    fprintf(terminal->out,
+            terminal_say(terminal, "  斜着看：%s 轴朝你来，%s 轴向右，%s 轴向上；三根轴从 + 处的 (%.0f, %.0f, %.0f) 出发\n",
+                         "  seen obliquely: %s comes towards you, %s goes right, %s up; from (%.0f, %.0f, %.0f) at +\n"),
+            space->axes[0], space->axes[1], space->axes[2], box.low[0], box.low[1], box.low[2]);
     for (size_t i = 0; i < space->count; i++) {
         const doc_point *p = &space->points[i];
         fputs("  ", terminal->out);
@@ -296,7 +428,7 @@ void terminal_space(const terminal *terminal, const doc_block *block) {
 
 enum { GRAPH_COLUMN = 11, GRAPH_STEP = 5 };
 
-/* A lane is a staircase: each node stands in the column of its step. */
+/* A lane is a staircase: each node stands in the column of its step; what is there from the start is not drawn. */
 static void print_lane(const terminal *terminal, const doc_graph *graph, int lane) {
     int last = 0;
     for (size_t i = 0; i < graph->node_count; i++)
@@ -307,7 +439,7 @@ static void print_lane(const terminal *terminal, const doc_graph *graph, int lan
     fputc('\n', terminal->out);
     for (size_t i = 0; i < graph->node_count; i++) {
         const doc_node *node = &graph->nodes[i];
-        if (node->lane != lane) continue;
+        if (node->lane != lane || node->step == 0) continue;
         const int column = GRAPH_COLUMN + GRAPH_STEP * (node->step - 1), width = display_width(node->label);
         fprintf(terminal->out, "%*s", column, "");
         display_pad(terminal->out, node->label, width < TERMINAL_WIDTH - column ? width : TERMINAL_WIDTH - column, false);

@@ -83,8 +83,8 @@ static void name_axes(const doc *doc, doc_matrix *matrix) {
 
 static void show_attention(lesson *lesson, const sentence *s, const lesson_attention *attention) {
     doc *doc = &lesson->doc;
-    doc_step(doc, "打分：每个查询与每个键的点积，除以 √%d。", "Scores: each query times each key, divided by √%d.",
-             SENTENCE_DIM_K);
+    doc_step(doc, "打分：每个查询与每个键的点积，除以 √d_k = √%d。",
+             "Scores: each query times each key, divided by √d_k = √%d.", SENTENCE_DIM_K);
     doc_matrix *scores = lesson_show(lesson, "scores", doc_text(doc, "打分 S = Q·Kᵀ / √d_k", "Scores S = Q·Kᵀ / √d_k"), "S",
                                      DOC_ROLE_SCORES, attention->scores, s->words.labels, s->words.at);
     lesson_derive(scores, DOC_RULE_PRODUCT_ROWS, "q", "k", 1 / sqrt(SENTENCE_DIM_K));
@@ -96,16 +96,75 @@ static void show_attention(lesson *lesson, const sentence *s, const lesson_atten
     lesson_derive(weights, DOC_RULE_SOFTMAX, "scores", NULL, 1);
     lesson_scale(weights, 0, 1);
     name_axes(doc, weights);
-    const int64_t best = sentence_favourite(attention->weights, 0);
-    doc_summary(doc, "%s最看重%s（%.2f）；平分是 1/%lld = %.2f。",
-                "%s looks most at %s (%.2f); an equal share is 1/%lld = %.2f.", lesson_quote(lesson, s->words.at[0]),
-                sentence_favourites(lesson, s->words, attention->weights, 0), mat_at(attention->weights, 0, best),
+    doc_summary(doc, "%s最看重%s；平分是 1/%lld = %.2f。", "%s looks most at %s; an equal share is 1/%lld = %.2f.",
+                lesson_quote(lesson, s->words.at[0]), sentence_tell_favourites(lesson, s->words, attention->weights, 0),
                 (long long)s->words.count, 1.0 / (double)s->words.count);
     doc_step(doc, "按权重把所有的 V 混合起来，得到 Z；再加上原来的 X（残差），词就搬家了。",
              "Mix all V by those weights: Z. Then add the X it started from (the residual): the words have moved.");
     lesson_derive(lesson_show(lesson, "z", doc_text(doc, "输出 Z = A·V", "Output Z = A·V"), "Z", DOC_ROLE_OUT, attention->out,
                               s->words.at, axes),
                   DOC_RULE_PRODUCT, "weights", "v", 1);
+}
+
+/* How far the words' outputs are from one another, and from what equal weights would give all of them. */
+typedef struct directions {
+    mat mean;           /* of V */
+    double least, most; /* weights */
+    double angle;       /* in degrees: the widest between two arrows */
+    double apart;       /* the farthest that an output is from the mean, as a part of the mean's length */
+} directions;
+
+static double degrees(double cosine) {
+    return acos(fmin(1, fmax(-1, cosine))) * 180 / acos(-1);
+}
+
+static directions compare_directions(lesson *lesson, const sentence *s, const lesson_attention *attention) {
+    arena *arena = &lesson->arena;
+    const mat origin = mat_new(arena, 1, SENTENCE_DIM), out = attention->out, weights = attention->weights;
+    lesson_attention equal = {.q = mat_new(arena, 1, SENTENCE_DIM_K), .k = s->k, .v = s->v};
+    lesson_attend(lesson, &equal); /* a query of zeros gives all keys the same score */
+    directions d = {.mean = equal.out, .least = 1};
+    for (int64_t i = 0; i < out.rows; i++) {
+        d.apart = fmax(d.apart, distance(out, i, d.mean, 0) / distance(d.mean, 0, origin, 0));
+        for (int64_t j = 0; j < out.rows; j++) {
+            d.least = fmin(d.least, mat_at(weights, i, j));
+            d.most = fmax(d.most, mat_at(weights, i, j));
+            d.angle = fmax(d.angle, degrees(mat_cosine(out.at + i * out.cols, out.at + j * out.cols, out.cols)));
+        }
+    }
+    return d;
+}
+
+/* Why the arrows point where they do. */
+static void explain_directions(lesson *lesson, const sentence *s, const lesson_attention *attention) {
+    enum { NARROW = 5 }; /* degrees that the eye takes for parallel */
+    doc *doc = &lesson->doc;
+    const directions d = compare_directions(lesson, s, attention);
+    const bool parallel = d.angle < NARROW;
+    figures_number(&lesson->figures, "word_vectors/widest_angle", d.angle);
+    figures_number(&lesson->figures, "word_vectors/farthest_from_mean", d.apart);
+    figures_mat(&lesson->figures, "word_vectors/mean_of_V", d.mean);
+    lesson_show(lesson, "mean", doc_text(doc, "权重全都相等时的 Z：V 的平均", "Z if all weights were equal: the mean of V"),
+                "Z", DOC_ROLE_OUT, d.mean, NULL, axes);
+    if (parallel)
+        doc_summary(
+            doc,
+            "箭头几乎平行，长度也几乎一样，这没有画错：任意两支的夹角不超过 %.2f 度。权重从 %.2f 到 %.2f，离平分 %.2f "
+            "都不远，所以每个词拿到的 Z 差不多都是 V 的平均，最多偏离它长度的 %.1f%%。没有受过训练的 W "
+            "分不出谁和谁有关，于是大家一起平移；词与词的不同全靠残差里的 X 留住。",
+            "The arrows are nearly parallel and nearly of one length, and that is no mistake: no two are more than %.2f "
+            "degrees apart. Weights go from %.2f to %.2f, all near the equal share %.2f, so what every word gets is "
+            "nearly the mean of V, off by at most %.1f%% of its length. A W that was never trained cannot tell who has "
+            "to do with whom, so all words move together; what keeps them different is the X of the residual.",
+            d.angle, d.least, d.most, 1.0 / (double)s->words.count, 100 * d.apart);
+    else
+        doc_summary(doc,
+                    "箭头不平行：两支之间最多 %.0f 度。权重从 %.2f 到 %.2f，离平分 %.2f 很远，所以各词的 Z 偏离 V "
+                    "的平均，最多到它长度的 %.0f%%。是抽签抽出来的，不是学出来的。",
+                    "The arrows are not parallel: up to %.0f degrees apart. Weights go from %.2f to %.2f, far from the equal "
+                    "share %.2f, so the Z of a word is off the mean of V by up to %.0f%% of its length. That was drawn, not "
+                    "learnt.",
+                    d.angle, d.least, d.most, 1.0 / (double)s->words.count, 100 * d.apart);
 }
 
 static void show_moved(lesson *lesson, const sentence *s, mat moved) {
@@ -159,7 +218,8 @@ void lesson_word_vectors(lesson *lesson) {
             "Each word of a sentence is first a point in space. Watch it look at the whole sentence, and move to where "
             "what it saw takes it.");
     sentence_introduce(lesson, &s);
-    doc_formula(doc, "Z = softmax(Q·Kᵀ / √d_k)·V        Z + X");
+    doc_formula(doc, "S = Q·Kᵀ / √d_k        A = softmax(S)        Z = A·V        Z + X");
+    doc_say(doc, "d_k 是 Q 和 K 的列数，这里是 %d。", "d_k is how many columns Q and K have, here %d.", SENTENCE_DIM_K);
     lesson_attention attention = {.q = s.q, .k = s.k, .v = s.v};
     lesson_attend(lesson, &attention);
     ask_for_favourite(lesson, &s, attention.weights);
@@ -168,6 +228,7 @@ void lesson_word_vectors(lesson *lesson) {
     show_attention(lesson, &s, &attention);
     const mat moved = mat_sum(&lesson->arena, attention.out, s.x);
     show_moved(lesson, &s, moved);
+    explain_directions(lesson, &s, &attention);
     put_figures(lesson, &s, &attention, moved);
     doc_correct(
         doc, doc_text(doc, "权重的每一列加起来也是 1。", "The columns of the weights add up to 1, too."),

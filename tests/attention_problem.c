@@ -509,9 +509,9 @@ static verdict failure(const char *format, ...) {
 }
 
 static verdict run_bound(clattn_context *context, const clattn_attention_desc *desc, const bindings *b,
-                         clattn_algorithm algorithm, attention_results *results) {
+                         const clattn_plan_options *options, attention_results *results) {
     clattn_plan *plan;
-    clattn_status status = clattn_plan_create_attention(context, desc, OPTIONS(.algorithm = algorithm), &plan);
+    clattn_status status = clattn_plan_create_attention(context, desc, options, &plan);
     if (status != CLATTN_OK) return failure("a plan: %s: %.200s", clattn_status_name(status), error_text(context));
     clattn_plan_info info = {.struct_size = sizeof info};
     status = clattn_plan_get_info(plan, &info);
@@ -529,10 +529,11 @@ static verdict run_bound(clattn_context *context, const clattn_attention_desc *d
 verdict attention_try(clattn_context *context, const attention_problem *p, layout l, clattn_algorithm algorithm, int want,
                       attention_results *results) {
     clattn_attention_desc desc = attention_desc(p, l, want);
+    const clattn_plan_options *options = OPTIONS(.algorithm = algorithm, .split_devices = p->c.split_devices);
     bindings b = {0};
     bind_all(&b, p, &desc);
     *results = (attention_results){0};
-    const verdict v = run_bound(context, &desc, &b, algorithm, results);
+    const verdict v = run_bound(context, &desc, &b, options, results);
     for (size_t n = 0; n < COUNT(tensors) && v.ok; n++) {
         if (tensors[n].use != INPUT) results->data[tensors[n].id] = bound_values(&b, tensors[n].id);
     }

@@ -56,6 +56,7 @@ typedef struct attention_case {
     bool narrow;        /* scores and weights are of q's type */
     bool poison;        /* keys and values that no query looks at are NaN and infinite */
     bool live_nan;      /* and an element of a query, a key or a value somewhere is NaN */
+    bool split_devices; /* over all devices of the context */
 } attention_case;
 
 /* Numbers are packed and such as their types hold. */

@@ -78,6 +78,15 @@ float *absolute(const float *from, int64_t count) {
     return to;
 }
 
+float *round_to(clattn_dtype dtype, float *values, int64_t count) {
+    double element;
+    for (int64_t n = 0; n < count && values && dtype != CLATTN_F32; n++) {
+        clattn__store(dtype, &element, 0, values[n]);
+        values[n] = (float)clattn__load(dtype, &element, 0);
+    }
+    return values;
+}
+
 double *widened(const float *from, int64_t count) {
     if (!from) return NULL;
     double *to = test_alloc((size_t)count, sizeof *to);
@@ -498,7 +507,8 @@ bool force_row(clattn_context *context, const clattn__row *row, const clattn__pa
 /* Whether a device need not have a row: not all of them compute in f64, and what is split can be left whole. */
 static bool may_lack(const clattn_context *context, clattn__role role, const clattn__params *params) {
     if (role == CLATTN__ROLE_ATTENTION_SPLIT) return true;
-    const bool attends = role != CLATTN__ROLE_PROJECT && role < CLATTN__ROLE_MERGE;
+    if (role == CLATTN__ROLE_PROJECT) return params->project.dtype != DTYPE_F32; /* converted, then */
+    const bool attends = role < CLATTN__ROLE_MERGE;
     return attends && params->attention.dtype == DTYPE_F64 && !context->device.has_f64;
 }
 
@@ -593,6 +603,24 @@ size_t row_macro_values(const char *macro, uint32_t roles, int64_t *values, size
     }
     return count;
 }
+
+clattn_status small_attention(clattn_context *context, const clattn_plan_options *options, clattn_plan **plan, float out[6]) {
+    static const float q[] = {1, 0, 0, 1, 1, 1}, v[] = {1, 2, 3, 4, 5, 6};
+    clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
+    desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_F32, 1, 1, 3, 2);
+    desc.options.causal = 1;
+    const clattn_arg args[] = {{CLATTN_TENSOR_Q, (void *)q, 0},
+                               {CLATTN_TENSOR_K, (void *)q, 0},
+                               {CLATTN_TENSOR_V, (void *)v, 0},
+                               {CLATTN_TENSOR_OUT, out, 0}};
+    clattn_status status = clattn_plan_create_attention(context, &desc, options, plan);
+    if (status != CLATTN_OK) return status;
+    status = clattn_plan_run(*plan, args, COUNT(args));
+    if (status != CLATTN_OK) clattn_plan_destroy(*plan);
+    return status;
+}
+
+bool small_attention_is_right(const float out[6]) { return out[0] == 1 && out[1] == 2; }
 
 const char *error_text(clattn_context *context) {
     static char text[16384];

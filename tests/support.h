@@ -44,6 +44,8 @@ float *rng_floats(rng *r, int64_t count, float amplitude);
 float *absolute(const float *from, int64_t count);
 /* The same numbers, newly allocated; NULL for NULL. */
 double *widened(const float *from, int64_t count);
+/* In place, to what a type holds; `values` may be NULL. Returns them. */
+float *round_to(clattn_dtype dtype, float *values, int64_t count);
 float *narrowed(const double *from, int64_t count);
 
 /* Packed floats as the oracle sees them; NULL: not present. */
@@ -195,6 +197,12 @@ void for_every_row(uint32_t roles, const clattn__params *params, row_function fu
 
 /* The values of a macro in the rows of some roles, without repetition, at most `capacity`; returns how many. */
 size_t row_macro_values(const char *macro, uint32_t roles, int64_t *values, size_t capacity);
+
+/* Three queries of a head of 2 over three keys, causal: a plan, which is the caller's if it could be made and run, and what it computes.
+ */
+clattn_status small_attention(clattn_context *context, const clattn_plan_options *options, clattn_plan **plan, float out[6]);
+/* The first query looks at the first key alone. */
+bool small_attention_is_right(const float out[6]);
 
 /* The last error of a context, in a buffer that the next call overwrites. */
 const char *error_text(clattn_context *context);

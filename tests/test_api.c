@@ -739,7 +739,7 @@ START_TEST(no_struct_ends_in_padding) {
     ENDS_AT(clattn_project_qkv_desc, v);
     ENDS_AT(clattn_mha_desc, options);
     ENDS_AT(clattn_recurrence_desc, forget_bias);
-    ENDS_AT(clattn_plan_options, untuned);
+    ENDS_AT(clattn_plan_options, reserved);
     ENDS_AT(clattn_merge_desc, lse);
     ENDS_AT(clattn_plan_info, bytes);
 #undef ENDS_AT

@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lessons/compute.h"
 #include "lessons/display.h"
 #include "lessons/doc_json.h"
 #include "lessons/lesson.h"
+#include "lessons/symbols.h"
 #include "lessons/terminal.h"
 #include "support.h"
 
@@ -235,6 +237,8 @@ static double derived(const doc_matrix *m, const doc_matrix *left, const doc_mat
         return cell(left, i, j) + cell(right, i, j);
     case DOC_RULE_TANH:
         return tanh(cell(left, i, j));
+    case DOC_RULE_LOG:
+        return log(cell(left, i, j));
     default:
         return NAN;
     }
@@ -381,6 +385,35 @@ static void run_native(lesson *lesson, const char *name, clattn_context *context
     run_lesson(lesson, lesson_find(name), context, DOC_EN, parameters);
 }
 
+static bool is_said(const doc *doc, const char *words) {
+    for (const doc_block *block = doc->first; block != NULL; block = block->next)
+        if ((block->text != NULL && strstr(block->text, words) != NULL) ||
+            (block->summary != NULL && strstr(block->summary, words) != NULL))
+            return true;
+    return false;
+}
+
+/* A lesson as a terminal shows it. */
+static char *printed(const char *name, clattn_context *context, doc_language language) {
+    lesson lesson;
+    char *text = NULL;
+    size_t size = 0;
+    run_lesson(&lesson, lesson_find(name), context, language, &defaults);
+    terminal terminal = {.out = open_memstream(&text, &size)};
+    ck_assert(terminal_print(&terminal, &lesson.doc));
+    fclose(terminal.out);
+    lesson_free(&lesson);
+    for (char *c = text; *c != '\0'; c++)
+        if (*c == '\n') *c = ' '; /* as if no line had been broken */
+    return text;
+}
+
+static void expect_said(const char *name, clattn_context *context, doc_language language, const char *words) {
+    char *text = printed(name, context, language);
+    ck_assert_msg(strstr(text, words) != NULL, "%s does not say %s: %s", name, words, text);
+    free(text);
+}
+
 START_TEST(claims_hold) {
     clattn_context *context = native_context();
     lesson l;
@@ -411,9 +444,142 @@ START_TEST(claims_hold) {
     lesson_free(&l);
     run_native(&l, "serial-steps", context, &defaults);
     ck_assert_double_ge(number(&l, "serial_steps/recurrence_steps/16"), 16);
-    ck_assert_double_eq(number(&l, "serial_steps/attention_steps/16"), 1);
+    ck_assert_double_eq(number(&l, "serial_steps/attention_steps/16"), 3); /* scores, softmax, weighted values */
     ck_assert_double_ge(number(&l, "serial_steps/noise/16"), 0);
     lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* The online softmax by its formulas, in double: what is kept after each tile. */
+START_TEST(tiles_are_as_the_formulas_say) {
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "softmax", context, &defaults);
+    const figure *scores = figures_find(&l.figures, "softmax/tile_scores"),
+                 *values = figures_find(&l.figures, "softmax/tile_values");
+    const figure *sums = figures_find(&l.figures, "softmax/tile_sums"),
+                 *accs = figures_find(&l.figures, "softmax/tile_accumulators");
+    const int64_t states = sums->size[0], tile = scores->size[1] / (states - 1);
+    double max = -INFINITY, sum = 0, acc = 0;
+    ck_assert_int_eq(states, 5);
+    for (int64_t t = 0; t < states; t++) {
+        ck_assert_double_eq_tol(sums->numbers[t], sum, 1e-5);
+        ck_assert_double_eq_tol(accs->numbers[t], acc, 1e-5);
+        for (int64_t j = t * tile; j < (t + 1) * tile && j < scores->size[1]; j++) {
+            const double before = max;
+            max = fmax(max, scores->numbers[j]);
+            sum = sum * exp(before - max) + exp(scores->numbers[j] - max);
+            acc = acc * exp(before - max) + exp(scores->numbers[j] - max) * values->numbers[j];
+        }
+    }
+    ck_assert_double_eq_tol(number(&l, "softmax/whole"), acc / sum, 1e-5);
+    const doc_matrix *tiles = find_block(&l.doc, "tiles")->matrix;
+    ck_assert(cell(tiles, 0, 0) == -INFINITY && cell(tiles, 0, 2) == 0 && cell(tiles, 0, 3) == 0 && cell(tiles, 1, 1) == 0);
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* What no operator computes: the two softmaxes that are wrong, and the row of the mask that is NaN. Sines are in the figures.
+ */
+START_TEST(what_lessons_compute_themselves_is_right) {
+    static const struct {
+        const char *path;
+        double shift;
+    } wrong[] = {{"softmax/naive", 0}, {"softmax/one_maximum_for_all", 102}};
+    static const float scores[2][3] = {{100, 101, 102}, {-20, -19, -18}};
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "softmax", context, &defaults);
+    for (size_t w = 0; w < COUNT(wrong); w++) {
+        const figure *got = figures_find(&l.figures, wrong[w].path);
+        for (int i = 0; i < 2; i++) {
+            for (int j = 0; j < 3; j++) {
+                float sum = 0; /* in single precision, whose limits are the point */
+                for (int u = 0; u < 3; u++) sum += (float)exp(scores[i][u] - wrong[w].shift);
+                const double wanted = (float)exp(scores[i][j] - wrong[w].shift) / sum, value = got->numbers[3 * i + j];
+                ck_assert_msg(isnan(wanted) ? isnan(value) : fabs(value - wanted) <= 1e-5, "%s(%d, %d)", wrong[w].path, i, j);
+            }
+        }
+    }
+    lesson_free(&l);
+    static const char *const confessing[] = {"softmax", "mask", "positions"};
+    for (size_t i = 0; i < COUNT(confessing); i++) {
+        for (int language = DOC_ZH; language <= DOC_EN; language++) {
+            run_lesson(&l, lesson_find(confessing[i]), context, (doc_language)language, &defaults);
+            ck_assert_msg(is_said(&l.doc, language == DOC_ZH ? "由本课自己算" : "computed by the lesson itself"), "%s",
+                          confessing[i]);
+            lesson_free(&l);
+        }
+    }
+    clattn_context_destroy(context);
+}
+END_TEST
+
+static double distance_of_rows(const figure *a, int64_t i, const figure *b, int64_t j) {
+    double sum = 0;
+    for (int64_t d = 0; d < a->size[1]; d++) sum += pow(a->numbers[i * a->size[1] + d] - b->numbers[j * b->size[1] + d], 2);
+    return sqrt(sum);
+}
+
+/* What word-vectors says of its arrows, and alignment of its contexts. */
+START_TEST(outputs_are_near_what_they_are_said_to_be) {
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "word-vectors", context, &defaults);
+    const figure *z = figures_find(&l.figures, "word_vectors/Z"), *v = figures_find(&l.figures, "word_vectors/V");
+    const figure *mean = figures_find(&l.figures, "word_vectors/mean_of_V");
+    double farthest = 0, length = 0;
+    for (int64_t d = 0; d < 3; d++) {
+        double sum = 0;
+        for (int64_t i = 0; i < 5; i++) sum += v->numbers[3 * i + d] / 5;
+        ck_assert_double_eq_tol(mean->numbers[d], sum, 1e-5);
+        length += sum * sum;
+    }
+    for (int64_t i = 0; i < 5; i++) farthest = fmax(farthest, distance_of_rows(z, i, mean, 0) / sqrt(length));
+    ck_assert_double_eq_tol(number(&l, "word_vectors/farthest_from_mean"), farthest, 1e-5);
+    ck_assert_double_lt(number(&l, "word_vectors/widest_angle"), 1);
+    lesson_free(&l);
+    run_native(&l, "word-vectors", context, &(lesson_parameters){.text = "a b c d e f", .seed = {true, 5}});
+    ck_assert(is_said(&l.doc, "arrows are not parallel") != is_said(&l.doc, "arrows are nearly parallel"));
+    lesson_free(&l);
+    run_native(&l, "alignment", context, &defaults);
+    const figure *contexts = figures_find(&l.figures, "alignment/context"),
+                 *states = figures_find(&l.figures, "alignment/values");
+    static const int64_t nearest[] = {1, 0, 2, 3};
+    for (int64_t i = 0; i < 4; i++)
+        for (int64_t j = 0; j < 4; j++)
+            ck_assert_double_le(distance_of_rows(contexts, i, states, nearest[i]), distance_of_rows(contexts, i, states, j));
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* Numbers that are written alike are no tie: more digits tell them apart; those that single precision does not tell apart are.
+ */
+START_TEST(ties_are_of_numbers_not_of_digits) {
+    static const double values[] = {0.2082, 0.2112, 0.18, 0.2, 0.2 + 1e-9, 0.2, 0.5, 0.5, 0.1, NAN, 0.3, 0.31};
+    jmp_buf escape;
+    arena arena = {.escape = &escape};
+    ck_assert_int_eq(setjmp(escape), 0);
+    doc doc = {.arena = &arena, .language = DOC_EN};
+    doc_matrix *m = doc_add_matrix(&doc, "a", "title", 4, 3);
+    m->values = values;
+    m->role = DOC_ROLE_WEIGHTS;
+    doc_tell_apart(&doc);
+    static const bool top[] = {false, true, false, false, false, false, true, true, false, false, false, true};
+    static const int decimals[] = {3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2};
+    for (int i = 0; i < 12; i++) {
+        ck_assert_msg(m->top[i] == top[i], "top %d", i);
+        ck_assert_msg(doc_cell_decimals(m, i / 3, i % 3) == decimals[i], "decimals %d", i);
+    }
+    ck_assert_int_eq(doc_decimals_apart(0.20289, 0.20317, 2), 4);
+    ck_assert(doc_alike(1, 1 + 1e-7) && !doc_alike(1, 1 + 1e-6) && doc_alike(0, 0) && !doc_alike(0, 1e-30));
+    arena_free(&arena);
+    clattn_context *context = native_context();
+    expect_said("word-vectors", context, DOC_EN, "“中国” looks most at “很” (0.211; “的” comes close with 0.208)");
+    expect_said("word-vectors", context, DOC_EN, "0.19   0.208    0.18   0.211    0.20");
     clattn_context_destroy(context);
 }
 END_TEST
@@ -429,39 +595,173 @@ START_TEST(scaling_is_as_it_says) {
     run_native(&l, "initialisation", context, &defaults);
     const figure *gradient = figures_find(&l.figures, "initialisation/gradient");
     ck_assert_double_lt(gradient->numbers[gradient->size[0] - 1], 0.2 * gradient->numbers[0]);
-    /* Too small learns slowly in every layer; too large dies in the last. */
+    /* Too small learns slowly in every layer; too large rises with the layers, and dies in the last. */
     const figure *first = figures_find(&l.figures, "initialisation/reaching/1"),
                  *last = figures_find(&l.figures, "initialisation/reaching/6");
     ck_assert_double_lt(first->numbers[0], 0.2);
     ck_assert_double_lt(last->numbers[0], 0.2);
-    ck_assert_double_lt(last->numbers[last->size[0] - 1], 0.01);
+    ck_assert_double_eq(last->numbers[last->size[0] - 1], 0);
+    ck_assert_double_gt(first->numbers[first->size[0] - 1], 1);
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* Half of the runs lie around the median that a bar shows. */
+START_TEST(measured_bars_show_their_noise) {
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "head-dim", context, &(lesson_parameters){.lengths = {1, {16}}});
+    static const char *const ids[] = {"rate", "time"};
+    for (size_t b = 0; b < COUNT(ids); b++) {
+        const doc_series *series = &find_block(&l.doc, ids[b])->plot->series[0];
+        ck_assert(series->low != NULL && series->high != NULL);
+        for (size_t i = 0; i < series->count; i++)
+            ck_assert(0 < series->low[i] && series->low[i] <= series->y[i] && series->y[i] <= series->high[i]);
+    }
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* ---- what the lessons compute themselves, against plain loops in double precision ----------------------------------- */
+
+static double sigmoid(double z) {
+    return 1 / (1 + exp(-z));
+}
+
+START_TEST(a_gate_is_a_weight) {
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "matmul", context, &defaults);
+    if (setjmp(l.escape) != 0) ck_abort_msg("%s", l.error);
+    mat z = mat_new(&l.arena, 3, 41);
+    for (int i = 0; i < 3 * 41; i++) z.at[i] = (float)(i - 61) * 0.5f;
+    const mat open = lesson_sigmoid(&l, z);
+    for (int i = 0; i < 3 * 41; i++) ck_assert_double_eq_tol(open.at[i], sigmoid(z.at[i]), 1e-6);
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+enum { CELLS = 8, LSTM_STEPS = 8, BELT = 24 };
+
+/* h and c of an LSTM, rows of w in the experiment's order (forget, input, output, new) over [x, h]; gates: the means of i, o,
+ * f. */
+static void step_lstm(const double w[4 * CELLS][2 * CELLS], double bias, const double *x, double *h, double *c,
+                      double gates[3]) {
+    static const int shown[3] = {1, 2, 0};
+    double z[4 * CELLS], next[CELLS];
+    for (int n = 0; n < 4 * CELLS; n++) {
+        z[n] = n < CELLS ? bias : 0;
+        for (int d = 0; d < CELLS; d++) z[n] += w[n][d] * x[d] + w[n][CELLS + d] * h[d];
+    }
+    for (int g = 0; g < 3; g++) gates[g] = 0;
+    for (int d = 0; d < CELLS; d++) {
+        c[d] = sigmoid(z[d]) * c[d] + sigmoid(z[CELLS + d]) * tanh(z[3 * CELLS + d]);
+        next[d] = sigmoid(z[2 * CELLS + d]) * tanh(c[d]);
+        for (int g = 0; g < 3; g++) gates[g] += sigmoid(z[shown[g] * CELLS + d]) / CELLS;
+    }
+    memcpy(h, next, sizeof next);
+}
+
+/* The random numbers that a lesson draws before those that are wanted. */
+static void skip_normals(numpy_random *random, int count) {
+    for (int i = 0; i < count; i++) numpy_randn(random);
+}
+
+START_TEST(gates_are_those_of_the_cell) {
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "lstm-memory", context, &defaults);
+    const figure *shown = figures_find(&l.figures, "lstm_memory/gates");
+    numpy_random random;
+    numpy_seed(&random, 3);
+    skip_normals(&random, 2 * CELLS * CELLS);
+    double w[4 * CELLS][2 * CELLS], h[CELLS] = {0}, c[CELLS] = {0}, x[CELLS], gates[3];
+    for (int n = 0; n < 4 * CELLS; n++)
+        for (int d = 0; d < 2 * CELLS; d++) w[n][d] = 0.3 * numpy_randn(&random);
+    for (int model = 0; model < 3; model++)
+        for (int length = 2; length <= 32; length *= 2) skip_normals(&random, 30 * (length + 2) * CELLS);
+    skip_normals(&random, (BELT + 2) * CELLS);
+    for (int t = 0; t < LSTM_STEPS; t++) {
+        for (int d = 0; d < CELLS; d++) x[d] = numpy_randn(&random);
+        step_lstm(w, 6, x, h, c, gates);
+        for (int g = 0; g < 3; g++) ck_assert_double_eq_tol(shown->numbers[g * LSTM_STEPS + t], gates[g], 1e-5);
+    }
+    /* What forget gates keep is less than all, and less than what is measured: that is what the text explains. */
+    const double kept = number(&l, "lstm_memory/kept");
+    const figure *belt = figures_find(&l.figures, "lstm_memory/belt/lstm_forget_bias_6");
+    ck_assert(kept > 0.5 && kept < 1 && belt->numbers[BELT - 1] > 1.05 * kept);
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+enum { INIT_WORDS = 32, INIT_DIM = 8 };
+
+/* Σ G ∘ softmax(X·W_q·(X·W_k)ᵀ/√d) */
+static double loss_of(const double *x, const double *w_q, const double *w_k, const double *g) {
+    double q[INIT_WORDS][INIT_DIM] = {{0}}, k[INIT_WORDS][INIT_DIM] = {{0}}, loss = 0;
+    for (int i = 0; i < INIT_WORDS; i++)
+        for (int d = 0; d < INIT_DIM; d++)
+            for (int e = 0; e < INIT_DIM; e++) {
+                q[i][d] += x[i * INIT_DIM + e] * w_q[e * INIT_DIM + d];
+                k[i][d] += x[i * INIT_DIM + e] * w_k[e * INIT_DIM + d];
+            }
+    for (int i = 0; i < INIT_WORDS; i++) {
+        double sum = 0, weighted = 0;
+        for (int j = 0; j < INIT_WORDS; j++) {
+            double score = 0;
+            for (int d = 0; d < INIT_DIM; d++) score += q[i][d] * k[j][d];
+            const double power = exp(score / sqrt(INIT_DIM));
+            sum += power;
+            weighted += power * g[i * INIT_WORDS + j];
+        }
+        loss += weighted / sum;
+    }
+    return loss;
+}
+
+/* The root of the mean square of the gradient at W_q, by differences. */
+static double gradient_by_differences(double sigma) {
+    const double h = 1e-5;
+    double x[INIT_WORDS * INIT_DIM], w_q[INIT_DIM * INIT_DIM], w_k[INIT_DIM * INIT_DIM], g[INIT_WORDS * INIT_WORDS],
+        squares = 0;
+    numpy_random random;
+    numpy_seed(&random, 42);
+    for (size_t i = 0; i < COUNT(x); i++) x[i] = numpy_randn(&random);
+    for (size_t i = 0; i < COUNT(w_q); i++) w_q[i] = sigma * numpy_randn(&random);
+    for (size_t i = 0; i < COUNT(w_k); i++) w_k[i] = sigma * numpy_randn(&random);
+    numpy_seed(&random, 42);
+    for (size_t i = 0; i < COUNT(g); i++) g[i] = numpy_randn(&random);
+    for (size_t i = 0; i < COUNT(w_q); i++) {
+        const double at = w_q[i];
+        w_q[i] = at + h;
+        const double above = loss_of(x, w_q, w_k, g);
+        w_q[i] = at - h;
+        const double slope = (above - loss_of(x, w_q, w_k, g)) / (2 * h);
+        w_q[i] = at;
+        squares += slope * slope;
+    }
+    return sqrt(squares / COUNT(w_q));
+}
+
+START_TEST(the_gradient_is_the_slope) {
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "initialisation", context, &(lesson_parameters){.dim = {true, INIT_DIM}});
+    const figure *sigma = figures_find(&l.figures, "initialisation/sigma"),
+                 *first = figures_find(&l.figures, "initialisation/reaching/1");
+    const double usual = gradient_by_differences(1 / sqrt(INIT_DIM));
+    for (int64_t s = 0; s < sigma->size[0]; s++)
+        ck_assert_double_eq_tol(first->numbers[s] / (gradient_by_differences(sigma->numbers[s]) / usual), 1, 1e-3);
     lesson_free(&l);
     clattn_context_destroy(context);
 }
 END_TEST
 
 /* ---- how it is said ------------------------------------------------------------------------------------------------ */
-
-/* A lesson as a terminal shows it. */
-static char *printed(const char *name, clattn_context *context, doc_language language) {
-    lesson lesson;
-    char *text = NULL;
-    size_t size = 0;
-    run_lesson(&lesson, lesson_find(name), context, language, &defaults);
-    terminal terminal = {.out = open_memstream(&text, &size)};
-    ck_assert(terminal_print(&terminal, &lesson.doc));
-    fclose(terminal.out);
-    lesson_free(&lesson);
-    for (char *c = text; *c != '\0'; c++)
-        if (*c == '\n') *c = ' '; /* as if no line had been broken */
-    return text;
-}
-
-static void expect_said(const char *name, clattn_context *context, doc_language language, const char *words) {
-    char *text = printed(name, context, language);
-    ck_assert_msg(strstr(text, words) != NULL, "%s does not say %s: %s", name, words, text);
-    free(text);
-}
 
 /* Words that are not of the reader's language come with what they mean. */
 START_TEST(foreign_words_are_explained) {
@@ -473,7 +773,7 @@ START_TEST(foreign_words_are_explained) {
         {"word-vectors", DOC_EN, "“熊猫” (panda)", "熊猫 panda"},
         {"heads", DOC_EN, "“可爱” (cute)", "可爱 cute"},
         {"mask", DOC_EN, "“中国” (China)", "中国 China"},
-        {"alignment", DOC_EN, "“profond” (deep)", "profond deep"},
+        {"alignment", DOC_EN, "“profond” (deep)", "profond (deep)"},
         {"alignment", DOC_ZH, "“amusant”（有趣）", "amusant 有趣"},
         {"alignment", DOC_ZH, "“deep”（深）", "deep 深"},
         {"serial-steps", DOC_ZH, "“ball”（球）", "chased 追"},
@@ -527,15 +827,15 @@ START_TEST(lessons_speak_to_a_class) {
 }
 END_TEST
 
-/* Steps are counted in one way throughout. */
+/* Both sides' stages are those of the library's plans, and the page says which they are. */
 START_TEST(steps_are_told_apart) {
     clattn_context *context = native_context();
     lesson l;
     run_native(&l, "serial-steps", context, &defaults);
     const int extra = (int)number(&l, "serial_steps/recurrence_steps/16") - 16;
     char words[2][64];
-    snprintf(words[0], sizeof words[0], "16 + %d steps", extra);
-    snprintf(words[1], sizeof words[1], "6 + %d = %d in all", extra, 6 + extra);
+    snprintf(words[0], sizeof words[0], " %d + 16  ", extra);
+    snprintf(words[1], sizeof words[1], "The recurrence: %d to prepare", extra);
     for (int i = 0; i < 2; i++) expect_said("serial-steps", context, DOC_EN, words[i]);
     lesson_free(&l);
     clattn_context_destroy(context);
@@ -554,6 +854,145 @@ START_TEST(the_state_is_a_column) {
     }
     ck_assert_str_eq(find_block(&l.doc, "carried")->matrix->left, "w_h");
     lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* ---- symbols ------------------------------------------------------------------------------------------------------- */
+
+enum { TOKEN_SIZE = 32 };
+
+static bool is_letter(uint32_t code) {
+    return (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z') || code == 0x3c3 || code == 0x2113 || code == 0x3a3;
+}
+
+/* The next symbol of a formula, from *at on: letters, an index, and what makes it another symbol: "2i", "i(t)". An index that
+ * is a number says of which head, and is left out. False: there is no further one. */
+static bool next_symbol(const char **at, char token[TOKEN_SIZE]) {
+    uint32_t code = 0;
+    char last = 0;
+    while (**at != '\0') {
+        const size_t length = display_decode(*at, &code);
+        if (is_letter(code)) break;
+        last = **at;
+        *at += length;
+    }
+    if (**at == '\0') return false;
+    size_t size = 0;
+    if (**at == 'i' && last == '2') token[size++] = last;
+    while (**at != '\0' && size + 4 < TOKEN_SIZE) {
+        const size_t length = display_decode(*at, &code);
+        if (!is_letter(code)) break;
+        memcpy(token + size, *at, length);
+        size += length;
+        *at += length;
+    }
+    if (**at == '_') {
+        const bool number = (*at)[1] >= '0' && (*at)[1] <= '9';
+        size_t index = 1;
+        while (((*at)[index] >= '0' && (*at)[index] <= '9') || is_letter((unsigned char)(*at)[index])) index++;
+        if (!number && size + index < TOKEN_SIZE) {
+            memcpy(token + size, *at, index);
+            size += index;
+        }
+        *at += index;
+    }
+    token[size] = '\0';
+    const bool gate = strlen(token) == 1 && strchr("fio", *token) != NULL && strncmp(*at, "(t)", 3) == 0;
+    if (gate) {
+        strcat(token, "(t)");
+        *at += strlen("(t)");
+    }
+    return true;
+}
+
+static bool holds_symbol(const char *text, const char *symbol) {
+    char token[TOKEN_SIZE];
+    while (text != NULL && next_symbol(&text, token))
+        if (strcmp(token, symbol) == 0) return true;
+    return false;
+}
+
+/* The texts of a block in which letters are symbols. */
+static int formal_texts(const doc_block *block, const char *texts[1]) {
+    texts[0] = block->kind == DOC_FORMULA ? block->text : block->kind == DOC_MATRIX ? block->matrix->symbol : NULL;
+    return texts[0] != NULL;
+}
+
+static bool is_in_glossary(const char *token) {
+    for (const lesson_symbol *symbol = lesson_symbols; symbol->symbol != NULL; symbol++)
+        if (holds_symbol(symbol->symbol, token)) return true;
+    return false;
+}
+
+/* Functions, and words. */
+static bool is_known_word(const char *token) {
+    static const char *const words[] = {"exp", "log",  "tanh", "cos",       "sin", "softmax", "max",
+                                        "N",   "FLOP", "LSTM", "attention", "Σ",   "Σ_j"};
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (strcmp(words[i], token) == 0) return true;
+    return false;
+}
+
+START_TEST(symbols_are_explained) {
+    clattn_context *context = native_context();
+    int symbols = 0;
+    for (const lesson_entry *entry = lesson_table; entry->name != NULL; entry++) {
+        lesson l;
+        run_native(&l, entry->name, context, &defaults);
+        for (const doc_block *block = l.doc.first; block != NULL; block = block->next) {
+            const char *text[1];
+            char token[TOKEN_SIZE];
+            if (!formal_texts(block, text)) continue;
+            while (next_symbol(&text[0], token)) {
+                symbols++;
+                ck_assert_msg(is_known_word(token) || is_in_glossary(token), "%s: %s has the symbol %s, which nothing explains",
+                              entry->name, block->id, token);
+            }
+        }
+        lesson_free(&l);
+    }
+    ck_assert_int_ge(symbols, 200);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* Whether a lesson has a symbol: in a formula or beside a matrix, or anywhere if an index tells it from a word. */
+static bool has_symbol(const doc *doc, const char *symbol) {
+    const bool indexed = strchr(symbol, '_') != NULL;
+    for (const doc_block *block = doc->first; block != NULL; block = block->next) {
+        const char *text[1];
+        if (formal_texts(block, text) && holds_symbol(text[0], symbol)) return true;
+        if (indexed &&
+            (holds_symbol(block->text, symbol) || holds_symbol(block->title, symbol) || holds_symbol(block->summary, symbol)))
+            return true;
+    }
+    return false;
+}
+
+START_TEST(symbols_appear_first_where_they_say) {
+    clattn_context *context = native_context();
+    lesson lessons[32];
+    size_t count = 0;
+    for (const lesson_entry *entry = lesson_table; entry->name != NULL; entry++)
+        run_native(&lessons[count++], entry->name, context, &defaults);
+    for (const lesson_symbol *entry = lesson_symbols; entry->symbol != NULL; entry++) {
+        if (strcmp(entry->symbol, "Q_0, S_1") == 0) continue; /* of the index, not of the letters */
+        ck_assert(is_chinese(entry->zh) && !is_chinese(entry->en) && lesson_find(entry->lesson) != NULL);
+        const char *rest = entry->symbol;
+        char token[TOKEN_SIZE];
+        while (next_symbol(&rest, token)) {
+            size_t first = 0;
+            while (first < count && !has_symbol(&lessons[first].doc, token)) first++;
+            ck_assert_msg(first < count, "no lesson has %s", token);
+            const bool form_of_another = strcmp(token, entry->symbol) != 0; /* "x, X": one of them is enough */
+            ck_assert_msg(strcmp(lessons[first].doc.name, entry->lesson) == 0 || form_of_another,
+                          "%s appears first in %s, not in %s", token, lessons[first].doc.name, entry->lesson);
+            ck_assert_msg(first >= (size_t)(lesson_find(entry->lesson) - lesson_table), "%s appears before %s, in %s", token,
+                          entry->lesson, lessons[first].doc.name);
+        }
+    }
+    for (size_t i = 0; i < count; i++) lesson_free(&lessons[i]);
     clattn_context_destroy(context);
 }
 END_TEST
@@ -746,6 +1185,90 @@ START_TEST(lessons_fit_eighty_columns) {
 }
 END_TEST
 
+START_TEST(captions_are_numbered_in_turn) {
+    clattn_context *context = native_context();
+    for (const lesson_entry *entry = lesson_table; entry->name != NULL; entry++) {
+        lesson lesson;
+        char *memory = NULL;
+        size_t size = 0;
+        int last = 0;
+        run_lesson(&lesson, entry, context, DOC_EN, &defaults);
+        terminal terminal = {.out = open_memstream(&memory, &size)};
+        ck_assert(terminal_print(&terminal, &lesson.doc));
+        fclose(terminal.out);
+        for (char *line = strtok(memory, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+            int number;
+            if (sscanf(line, " [%d] ", &number) != 1) continue;
+            ck_assert_msg(number == last + 1, "%s: after [%d] comes %s", entry->name, last, line);
+            last = number;
+        }
+        ck_assert_msg(last > 0, "%s", entry->name);
+        free(memory);
+        lesson_free(&lesson);
+    }
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* A document of one's own, as a terminal shows it. Inlined, gcc 12 takes what open_memstream sets for a pointer to its
+ * variable. */
+static __attribute__((noinline)) char *shown(doc *doc) {
+    char *memory = NULL;
+    size_t size = 0;
+    terminal terminal = {.out = open_memstream(&memory, &size)};
+    doc->title = doc->device = "";
+    ck_assert(terminal_print(&terminal, doc));
+    fclose(terminal.out);
+    return memory;
+}
+
+START_TEST(zeros_stand_below_logarithmic_axes) {
+    static const double x[] = {1, 2, 3}, y[] = {10, 0, 1000};
+    for (int logarithmic = 0; logarithmic <= 1; logarithmic++) {
+        jmp_buf escape;
+        arena arena = {.escape = &escape};
+        ck_assert_int_eq(setjmp(escape), 0);
+        doc doc = {.arena = &arena, .language = DOC_EN};
+        doc_plot *plot = doc_add_plot(&doc, "p", "p");
+        plot->x.label = plot->y.label = "";
+        plot->y.logarithmic = logarithmic == 1;
+        doc_add_series(&doc, plot, "s", DOC_ROLE_PLAIN, COUNT(y), x, y);
+        char *text = shown(&doc), *zero = strstr(text, " 0 │");
+        ck_assert_msg(zero != NULL, "%s", text);
+        const char *mark = strstr(zero, "●"), *end = strchr(zero, '\n');
+        ck_assert_msg(mark != NULL && mark < end, "0 is not on its axis: %s", text);
+        ck_assert_int_eq(strstr(text, "┊") != NULL, logarithmic);
+        ck_assert_int_eq(strstr(text, " 10 │") != NULL, logarithmic); /* a linear axis begins at 0 */
+        free(text);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
+START_TEST(tables_lose_nothing) {
+    static const char *const head[] = {"a column with a long name", "另一列的名字也很长很长很长很长很长很长很长很长很长", "c"};
+    static const char *const cells[] = {"more words than there is room for in a line of eighty columns",
+                                        "supercalifragilistic and then some more of them", "over 100 %, noisy"};
+    jmp_buf escape;
+    arena arena = {.escape = &escape};
+    ck_assert_int_eq(setjmp(escape), 0);
+    doc doc = {.arena = &arena, .language = DOC_EN};
+    doc_add_table(&doc, "t", "t", 1, 3, head, cells);
+    char *text = shown(&doc);
+    ck_assert_ptr_null(strstr(text, "…"));
+    for (size_t i = 0; i < COUNT(cells); i++) {
+        char *words = strdup(cells[i]), *rest = NULL;
+        for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+            ck_assert_msg(strstr(text, word) != NULL, "%s is not in %s", word, text);
+        free(words);
+    }
+    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n"))
+        ck_assert_int_le(display_width(line), TERMINAL_WIDTH);
+    free(text);
+    arena_free(&arena);
+}
+END_TEST
+
 /* ---- the suite ----------------------------------------------------------------------------------------------------- */
 
 static Suite *lesson_suite(void) {
@@ -765,13 +1288,23 @@ static Suite *lesson_suite(void) {
     tcase_add_test(documents, each_language_is_its_own);
     tcase_add_test(documents, growth_takes_steps);
     tcase_add_test(documents, claims_hold);
+    tcase_add_test(documents, tiles_are_as_the_formulas_say);
+    tcase_add_test(documents, what_lessons_compute_themselves_is_right);
+    tcase_add_test(documents, outputs_are_near_what_they_are_said_to_be);
+    tcase_add_test(documents, ties_are_of_numbers_not_of_digits);
     tcase_add_test(documents, scaling_is_as_it_says);
+    tcase_add_test(documents, a_gate_is_a_weight);
+    tcase_add_test(documents, gates_are_those_of_the_cell);
+    tcase_add_test(documents, the_gradient_is_the_slope);
+    tcase_add_test(documents, measured_bars_show_their_noise);
     suite_add_tcase(suite, documents);
     TCase *words = tcase_create("words");
     tcase_add_test(words, foreign_words_are_explained);
     tcase_add_test(words, lessons_speak_to_a_class);
     tcase_add_test(words, steps_are_told_apart);
     tcase_add_test(words, the_state_is_a_column);
+    tcase_add_test(words, symbols_are_explained);
+    tcase_add_test(words, symbols_appear_first_where_they_say);
     tcase_add_test(words, numbers_are_written_for_readers);
     suite_add_tcase(suite, words);
     TCase *parameters = tcase_create("parameters");
@@ -784,6 +1317,9 @@ static Suite *lesson_suite(void) {
     tcase_add_test(text, widths_are_those_of_a_terminal);
     tcase_add_test(text, text_is_cut_and_filled);
     tcase_add_test(text, lessons_fit_eighty_columns);
+    tcase_add_test(text, captions_are_numbered_in_turn);
+    tcase_add_test(text, zeros_stand_below_logarithmic_axes);
+    tcase_add_test(text, tables_lose_nothing);
     suite_add_tcase(suite, text);
     return suite;
 }

@@ -20,7 +20,10 @@ typedef struct mha_case {
     int64_t position;
     int has_scale;
     float scale;
+    clattn_dtype dtype; /* 0: f32 */
 } mha_case;
+
+static clattn_dtype type_of(const mha_case *c) { return c->dtype ? c->dtype : CLATTN_F32; }
 
 static const mha_case cases[] = {
     /*                   batch, len_q, len_kv, d_in, d_kv, heads_q, heads_kv, head_dim, value_dim, d_out */
@@ -186,12 +189,19 @@ static void solve_naive(mha_problem *p) {
     naive_project(c->batch, c->heads_q, c->len_q, c->d_in, c->head_dim, p->x, p->w_q, p->b_q, NULL, q);
     naive_project(c->batch, c->heads_kv, c->len_kv, c->d_kv, c->head_dim, x_kv, p->w_k, p->b_k, NULL, k);
     naive_project(c->batch, c->heads_kv, c->len_kv, c->d_kv, c->value_dim, x_kv, p->w_v, p->b_v, NULL, v);
+    const clattn_dtype type = type_of(c);
+    round_to(type, q, rows * c->head_dim);
+    round_to(type, k, keys * c->head_dim);
+    round_to(type, v, keys * c->value_dim);
     attend_naively(p, q, k, v, heads);
+    round_to(type, heads, rows * c->value_dim);
     merge_heads(heads, c->batch, c->heads_q, c->len_q, c->value_dim, c->parts & W_O ? merged : p->naive_out);
     if (c->parts & W_O) {
         naive_project(c->batch, 1, c->len_q, merged_columns(c), c->d_out, merged, p->w_o, p->b_o,
                       c->parts & RESIDUAL ? p->x : NULL, p->naive_out);
     }
+    round_to(type, p->naive_out, c->batch * c->len_q * out_columns(c));
+    round_to(type, p->naive_weights, rows * c->len_kv);
     void *arrays[] = {q, k, v, heads, merged};
     for (size_t n = 0; n < COUNT(arrays); n++) free(arrays[n]);
 }
@@ -199,23 +209,25 @@ static void solve_naive(mha_problem *p) {
 /* ---- the problem -------------------------------------------------------------------------------------------------- */
 
 /* A weight that keeps the size of what it multiplies. */
-static float *make_weight(rng *r, int64_t depth, int64_t columns) {
-    return rng_floats(r, depth * columns, depth ? 1 / sqrtf((float)depth) : 1);
+static float *make_weight(rng *r, const mha_case *c, int64_t depth, int64_t columns) {
+    return round_to(type_of(c), rng_floats(r, depth * columns, depth ? 1 / sqrtf((float)depth) : 1), depth * columns);
 }
+
+static float *draw(rng *r, const mha_case *c, int64_t count) { return round_to(type_of(c), rng_floats(r, count, 1), count); }
 
 static mha_problem problem_make(const mha_case *c, rng *r) {
     mha_problem p = {.c = *c};
     const bool bias = c->parts & BIAS, w_o = c->parts & W_O;
-    p.x = rng_floats(r, c->batch * c->len_q * c->d_in, 1);
-    if (c->parts & X_KV) p.x_kv = rng_floats(r, c->batch * c->len_kv * c->d_kv, 1);
-    p.w_q = make_weight(r, c->d_in, c->heads_q * c->head_dim);
-    p.w_k = make_weight(r, c->d_kv, c->heads_kv * c->head_dim);
-    p.w_v = make_weight(r, c->d_kv, c->heads_kv * c->value_dim);
-    if (w_o) p.w_o = make_weight(r, merged_columns(c), c->d_out);
-    if (bias) p.b_q = rng_floats(r, c->heads_q * c->head_dim, 1);
-    if (bias) p.b_k = rng_floats(r, c->heads_kv * c->head_dim, 1);
-    if (bias) p.b_v = rng_floats(r, c->heads_kv * c->value_dim, 1);
-    if (bias && w_o) p.b_o = rng_floats(r, c->d_out, 1);
+    p.x = draw(r, c, c->batch * c->len_q * c->d_in);
+    if (c->parts & X_KV) p.x_kv = draw(r, c, c->batch * c->len_kv * c->d_kv);
+    p.w_q = make_weight(r, c, c->d_in, c->heads_q * c->head_dim);
+    p.w_k = make_weight(r, c, c->d_kv, c->heads_kv * c->head_dim);
+    p.w_v = make_weight(r, c, c->d_kv, c->heads_kv * c->value_dim);
+    if (w_o) p.w_o = make_weight(r, c, merged_columns(c), c->d_out);
+    if (bias) p.b_q = draw(r, c, c->heads_q * c->head_dim);
+    if (bias) p.b_k = draw(r, c, c->heads_kv * c->head_dim);
+    if (bias) p.b_v = draw(r, c, c->heads_kv * c->value_dim);
+    if (bias && w_o) p.b_o = draw(r, c, c->d_out);
     const int64_t count = c->batch * c->len_q * out_columns(c), pairs = c->batch * c->heads_q * c->len_q * c->len_kv;
     p.out = test_alloc((size_t)count, sizeof *p.out);
     p.magnitude = test_alloc((size_t)count, sizeof *p.magnitude);
@@ -261,6 +273,10 @@ static clattn_mha_desc make_desc(const mha_problem *p, layout l, bool weights) {
     desc.b_o = optional_view(l, p->b_o, 1, c->d_out);
     desc.out = layout_view(l, c->batch, 1, c->len_q, out_columns(c));
     if (weights) desc.weights = layout_view(l, c->batch, c->heads_q, c->len_q, c->len_kv);
+    clattn_tensor *const all[] = {&desc.x,   &desc.x_kv, &desc.w_q, &desc.w_k, &desc.w_v, &desc.w_o,
+                                  &desc.b_q, &desc.b_k,  &desc.b_v, &desc.b_o, &desc.out, &desc.weights};
+    for (size_t n = 0; n < COUNT(all); n++)
+        if (all[n]->dtype != CLATTN_ABSENT) all[n]->dtype = type_of(c);
     desc.heads_q = c->heads_q;
     desc.heads_kv = c->heads_kv == c->heads_q ? 0 : c->heads_kv;
     desc.residual = (c->parts & RESIDUAL) != 0;
@@ -322,6 +338,8 @@ static clattn__params params_of(const mha_case *c) {
         .attention = {.head_dim = (i32)c->head_dim, .value_dim = (i32)c->value_dim, .dtype = DTYPE_F32}};
 }
 
+static const clattn__params products_of_f32 = {.project.dtype = DTYPE_F32};
+
 static void check_outputs(clattn_context *context, const clattn__row *row, const char *where, void *data) {
     mha_results results = run(context, data, LAYOUT_BHLD, algorithm_of(row), where);
     assert_results(data, &results, where);
@@ -333,7 +351,20 @@ START_TEST(every_shape_on_every_row) {
     mha_problem p = problem_make(&cases[_i], &r);
     const clattn__params params = params_of(&p.c);
     for_every_row(FUSED | STAGED, &params, check_outputs, &p);
-    for_every_row(PROJECT, &(clattn__params){0}, check_outputs, &p);
+    for_every_row(PROJECT, &products_of_f32, check_outputs, &p);
+    problem_free(&p);
+}
+END_TEST
+
+/* Where kernels of products take the type, queries, keys and values are of it, too; else they are f32. */
+START_TEST(every_shape_in_16_bits) {
+    rng r = rng_make(4000 + (uint64_t)_i);
+    mha_case c = cases[_i];
+    c.dtype = rng_below(&r, 2) ? CLATTN_F16 : CLATTN_BF16;
+    mha_problem p = problem_make(&c, &r);
+    const clattn__params products = {.project.dtype = (i32)c.dtype};
+    for_every_row(PROJECT, &products, check_outputs, &p);
+    for_every_row(PROJECT, &products_of_f32, check_outputs, &p);
     problem_free(&p);
 }
 END_TEST
@@ -392,6 +423,7 @@ int main(void) {
     Suite *suite = suite_create("mha");
     TCase *tests = tcase_create("mha");
     tcase_add_loop_test(tests, every_shape_on_every_row, 0, COUNT(cases));
+    tcase_add_loop_test(tests, every_shape_in_16_bits, 0, COUNT(cases));
     tcase_add_test(tests, any_layout_is_bitwise_the_packed_one);
     tcase_add_test(tests, a_sample_alone_equals_itself_in_a_batch);
     suite_add_tcase(suite, tests);

@@ -16,7 +16,12 @@ typedef struct project_case {
     int64_t batch, len_q, len_kv, d_in, d_kv; /* len_kv and d_kv with X_KV */
     int64_t heads_q, heads_kv, head_dim, value_dim;
     int parts;
+    clattn_dtype dtype; /* 0: f32 */
 } project_case;
+
+static clattn_dtype type_of(const project_case *c) { return c->dtype ? c->dtype : CLATTN_F32; }
+
+static float *draw(rng *r, const project_case *c, int64_t count) { return round_to(type_of(c), rng_floats(r, count, 1), count); }
 
 static const project_case fixed_cases[] = {
     /*                     batch, len_q, len_kv, d_in, d_kv, heads_q, heads_kv, head_dim, value_dim */
@@ -97,8 +102,8 @@ static product product_make(const project_case *c, int part, const float *x, rng
     p.dim = part == V ? c->value_dim : c->head_dim;
     if (!p.wanted) return p;
     const int64_t columns = p.heads * p.dim, count = p.batch * p.len * columns;
-    p.w = rng_floats(r, p.depth * columns, 1);
-    p.bias = c->parts & BIAS ? rng_floats(r, columns, 1) : NULL;
+    p.w = draw(r, c, p.depth * columns);
+    p.bias = c->parts & BIAS ? draw(r, c, columns) : NULL;
     p.y = test_alloc((size_t)count, sizeof *p.y);
     p.magnitude = test_alloc((size_t)count, sizeof *p.magnitude);
     p.naive = test_alloc((size_t)count, sizeof *p.naive);
@@ -110,6 +115,7 @@ static product product_make(const project_case *c, int part, const float *x, rng
     free(w_abs);
     free(x_abs);
     naive_project(p.batch, p.heads, p.len, p.depth, p.dim, x, p.w, p.bias, NULL, p.naive);
+    round_to(type_of(c), p.naive, count);
     return p;
 }
 
@@ -131,8 +137,8 @@ typedef struct project_problem {
 
 static project_problem problem_make(const project_case *c, rng *r) {
     project_problem p = {.c = *c};
-    p.x = rng_floats(r, c->batch * c->len_q * c->d_in, 1);
-    if (c->parts & X_KV) p.x_kv = rng_floats(r, c->batch * c->len_kv * c->d_kv, 1);
+    p.x = draw(r, c, c->batch * c->len_q * c->d_in);
+    if (c->parts & X_KV) p.x_kv = draw(r, c, c->batch * c->len_kv * c->d_kv);
     const float *x_kv = p.x_kv ? p.x_kv : p.x;
     p.products[0] = product_make(c, Q, p.x, r);
     p.products[1] = product_make(c, K, x_kv, r);
@@ -173,6 +179,9 @@ static clattn_project_qkv_desc make_desc(const project_problem *p, layout l) {
         if (product->bias) *b[n] = layout_view(l, 1, 1, 1, product->heads * product->dim);
         *y[n] = layout_view(l, product->batch, product->heads, product->len, product->dim);
     }
+    clattn_tensor *const all[] = {&desc.x, &desc.x_kv, w[0], w[1], w[2], b[0], b[1], b[2], y[0], y[1], y[2]};
+    for (size_t n = 0; n < COUNT(all); n++)
+        if (all[n]->dtype != CLATTN_ABSENT) all[n]->dtype = type_of(c);
     return desc;
 }
 
@@ -208,7 +217,7 @@ static void assert_results(const project_problem *p, const project_results *resu
 
 /* ---- tests -------------------------------------------------------------------------------------------------------- */
 
-static const clattn__params any_params;
+static const clattn__params any_params = {.project.dtype = DTYPE_F32};
 
 static void check_outputs(clattn_context *context, const clattn__row *row, const char *where, void *data) {
     (void)row;
@@ -221,6 +230,19 @@ START_TEST(every_shape_on_every_row) {
     rng r = rng_make((uint64_t)_i);
     project_problem p = problem_make(&cases[_i], &r);
     for_every_row(ROLE_BIT(PROJECT), &any_params, check_outputs, &p);
+    problem_free(&p);
+}
+END_TEST
+
+/* By rows that take the type, and by those for which it is converted. */
+START_TEST(every_shape_in_16_bits) {
+    rng r = rng_make(4000 + (uint64_t)_i);
+    project_case c = cases[_i];
+    c.dtype = rng_below(&r, 2) ? CLATTN_F16 : CLATTN_BF16;
+    const clattn__params typed = {.project.dtype = (i32)c.dtype};
+    project_problem p = problem_make(&c, &r);
+    for_every_row(ROLE_BIT(PROJECT), &any_params, check_outputs, &p);
+    for_every_row(ROLE_BIT(PROJECT), &typed, check_outputs, &p);
     problem_free(&p);
 }
 END_TEST
@@ -302,6 +324,7 @@ int main(void) {
     Suite *suite = suite_create("project");
     TCase *tests = tcase_create("project");
     tcase_add_loop_test(tests, every_shape_on_every_row, 0, (int)case_count);
+    tcase_add_loop_test(tests, every_shape_in_16_bits, 0, (int)case_count);
     tcase_add_test(tests, any_layout_is_bitwise_the_packed_one);
     tcase_add_test(tests, a_sample_alone_equals_itself_in_a_batch);
     tcase_add_test(tests, nan_stays_in_its_row);

@@ -145,7 +145,7 @@ static clattn__params params_of_dim(clattn__role role, int dim) {
         params.attention.dtype = DTYPE_F32;
     }
     if (role == CLATTN__ROLE_PROJECT) { /* a packed product without bias */
-        params.project = (project_params){.batch = 1, .len = 8, .depth = 8, .columns = 8, .dim = 8};
+        params.project = (project_params){.batch = 1, .len = 8, .depth = 8, .columns = 8, .dim = 8, .dtype = DTYPE_F32};
         params.project.x = params.project.w = params.project.y = (strides){0, 0, 8, 1};
     }
     return params;
@@ -154,7 +154,8 @@ static clattn__params params_of_dim(clattn__role role, int dim) {
 /* Of the first type that a row takes. */
 static clattn__params params_of_row(const clattn__row *row, int dim) {
     clattn__params params = params_of_dim(row->role, dim);
-    if (clattn__row_macro(row, "MMA", 0)) params.attention.dtype = DTYPE_F16;
+    int32_t *dtype = row->role == CLATTN__ROLE_PROJECT ? &params.project.dtype : &params.attention.dtype;
+    if (clattn__row_macro(row, "MMA", 0)) *dtype = DTYPE_F16;
     return params;
 }
 

@@ -4,6 +4,7 @@
  */
 #include <ftw.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,9 +119,12 @@ START_TEST(keys_say_classes_and_never_the_batch) {
     ck_assert(!clattn__tuning_key(CLATTN__ROLE_ATTENTION, &params, other)); /* its lengths are those of the batch */
     ck_assert(!clattn__tuning_key(CLATTN__ROLE_COPY, &params, other));
 
-    clattn__params product = {.project = {.batch = 3, .len = 16, .depth = 1024, .columns = 1025}};
+    clattn__params product = {.project = {.batch = 3, .len = 16, .depth = 1024, .columns = 1025, .dtype = DTYPE_F32}};
     key_of(CLATTN__ROLE_PROJECT, &product, key);
     ck_assert_str_eq(key, "project len 0-16 depth 257-1024 columns 1025+");
+    product.project.dtype = DTYPE_BF16;
+    key_of(CLATTN__ROLE_PROJECT, &product, key);
+    ck_assert_str_eq(key, "project bf16 len 0-16 depth 257-1024 columns 1025+");
 }
 END_TEST
 
@@ -491,12 +495,13 @@ END_TEST
 /* A candidate whose runs take what a script says: `ms` up to run `until`, then `later`; every third differs by `jitter`. */
 typedef struct script {
     double ms, later, jitter;
-    int until, fails_at, runs;
+    int until, fails_at, raises_at, runs;
 } script;
 
 static bool run_script(bench_candidate *candidate, bench_time *time, bench_error *error) {
     script *s = candidate->state;
     if (++s->runs == s->fails_at) return bench_fail(error, "run %d fails", s->runs);
+    if (s->runs == s->raises_at) raise(SIGTERM);
     const double ms = s->until && s->runs > s->until ? s->later : s->ms;
     *time = (bench_time){ms * (s->runs % 3 ? 1 : 1 + s->jitter), NAN};
     return true;
@@ -571,6 +576,25 @@ START_TEST(a_run_that_fails_ends_it) {
     for (int n = 0; n < 2; n++) candidates[n] = (bench_candidate){.class = &scripted, .state = &scripts[n]};
     ck_assert(!tune_choose(candidates, 2, &short_sampling, &choice, &error));
     ASSERT_SAYS(error.text, "fails");
+}
+END_TEST
+
+/* In the first glance, in a first and in a second round: there is no choice, whatever was seen until then. */
+START_TEST(a_signal_ends_it) {
+    static const int runs[] = {3, 12, AFTER_FIRST_ROUND + 5};
+    script scripts[] = {{.ms = 20}, {.ms = 15, .raises_at = runs[_i]}};
+    bench_candidate candidates[2];
+    bench_error error;
+    tune_choice choice;
+    for (int n = 0; n < 2; n++) candidates[n] = (bench_candidate){.class = &scripted, .state = &scripts[n]};
+    bench_end_on(SIGTERM);
+    ck_assert(!tune_choose(candidates, 2, &short_sampling, &choice, &error));
+    ck_assert_str_eq(error.text, "asked to end");
+    ck_assert_int_eq(bench_ended_by(), SIGTERM);
+    ck_assert_int_eq(scripts[1].runs, runs[_i]);
+    bench_end_on(SIGTERM); /* forgets it */
+    ck_assert_int_eq(bench_ended_by(), 0);
+    signal(SIGTERM, SIG_DFL);
 }
 END_TEST
 
@@ -672,11 +696,15 @@ static size_t add_program(program *programs, size_t count, const clattn__row *ro
 /* What a choice of rows may depend on. */
 static clattn__params params_of(const tune_shape *s) {
     clattn__params params = {0};
-    if (s->role == CLATTN__ROLE_PROJECT) return params;
+    if (s->role == CLATTN__ROLE_PROJECT) {
+        params.project.dtype = DTYPE_F32;
+        return params;
+    }
     params.attention.dtype = (int32_t)bench_shape_dtype(&s->shape);
     params.attention.head_dim = params.attention.value_dim = (int32_t)s->shape.head_dim;
     params.attention.heads_q = params.attention.heads_kv = s->shape.heads_q;
     params.attention.len_q = s->shape.len_q;
+    params.attention.modified = s->shape.softcap != 0;
     return params;
 }
 
@@ -877,6 +905,7 @@ static Suite *tuning_suite(void) {
     tcase_add_test(tests, no_directory_is_no_fault);
     tcase_add_loop_test(tests, gain_or_keep, 0, COUNT(choose_cases));
     tcase_add_test(tests, what_is_far_behind_is_not_sampled);
+    tcase_add_loop_test(tests, a_signal_ends_it, 0, 3);
     tcase_add_loop_test(tests, a_run_that_fails_ends_it, 0, 3);
 #ifdef CLATTN_HAVE_CJSON
     tcase_add_test(tests, measured_stored_found);

@@ -10,6 +10,7 @@
 #include "bench/pin.h"
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "lessons/display.h"
 #include "page.h"
 #include "race.h"
 
@@ -151,7 +152,10 @@ static int present(const race_results *results, const race_options *options, rac
     race_sentences(results, language, sentences);
     if (!quiet) race_print_lengths(results, language);
     if (!quiet) printf("\n");
-    for (int i = 0; i < RACE_SENTENCES && !quiet; i++) printf("%d. %s\n", i + 1, sentences[i].data);
+    for (int i = 0; i < RACE_SENTENCES && !quiet; i++) {
+        printf("%d. ", i + 1);
+        display_wrap(stdout, sentences[i].data, RACE_COLUMNS, 3, 3);
+    }
     const int exit_code = write_files(results, language, sentences, options);
     if (exit_code == CLI_SUCCESS && options->html != NULL && !quiet) printf("\n%s\n", options->html);
     for (int i = 0; i < RACE_SENTENCES; i++) clattn__text_free(&sentences[i]);
@@ -169,8 +173,18 @@ static void show_units(const race_results *results, race_language language, bool
     fflush(stdout);
 }
 
+static void print_head(const race_results *results, race_language language) {
+    static const char *const heads[] = {"在%s上。两边同样宽：%lld 个数。", "On %s. Both sides are %lld numbers wide."};
+    clattn__text where = {0}, head = {0};
+    race_where(results, language, &where);
+    clattn__text_add(&head, heads[language], where.data != NULL ? where.data : "", (long long)results->width);
+    race_print_wrapped(head.data != NULL ? head.data : "", 0);
+    printf("\n");
+    clattn__text_free(&where);
+    clattn__text_free(&head);
+}
+
 static int run(bench_session *session, const race_options *options, bench_error *error) {
-    static const char *const heads[] = {"%s：%s；两边同样宽，%lld\n\n", "%s: %s; both sides %lld wide\n\n"};
     const race_language language = race_find_language(options->lang);
     const bool quiet = is_quiet(options);
     const int64_t first = options->len.given ? options->len.value : DEFAULT_LENGTH;
@@ -180,7 +194,7 @@ static int run(bench_session *session, const race_options *options, bench_error 
     results.os = session->os;
     results.width = bench_session_shape(session, BENCH_OP_RNN, first).hidden;
     if (!race_measure_units(session, &results, first, error)) return cli_fail(command.name, CLI_FAILURE, "%s", error->text);
-    if (!quiet) printf(heads[language], results.device->info.id, results.device->info.name, (long long)results.width);
+    if (!quiet) print_head(&results, language);
     if (!quiet) show_units(&results, language, isatty(STDOUT_FILENO) != 0);
     if (!sweep(session, &results, first, error)) return cli_fail(command.name, CLI_FAILURE, "%s", error->text);
     const int exit_code = present(&results, options, language);

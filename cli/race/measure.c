@@ -140,7 +140,7 @@ bool race_measure_units(bench_session *session, race_results *results, int64_t l
 /* ---- what they say ------------------------------------------------------------------------------------------------- */
 
 bench_contrast race_contrast_of(const race_results *results, race_contrast which, race_language language) {
-    static const char *const titles[][2] = {{"核心对核心", "Core against core"}, {"整层对整层", "Layer against layer"}};
+    static const char *const titles[][2] = {{"不带投影", "Core against core"}, {"带投影", "Layer against layer"}};
     bench_contrast contrast = {.title = titles[which][language], .attention = "Attention", .recurrence = "The recurrence"};
     for (size_t i = 0; i < results->length_count; i++) {
         contrast.lengths[i] = results->lengths[which][i].length;

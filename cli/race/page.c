@@ -58,9 +58,11 @@ static double slowed_by(double slower_ms) {
 }
 
 static const char *note_of(const doc *doc, const race_runner *runner) {
-    const char *noise = runner->point.noise > BENCH_NOISY_ABOVE
-                            ? doc_text(doc, "噪声 %.0f %%", "noise %.0f %%", 100 * runner->point.noise)
-                            : NULL;
+    char percent[RACE_PERCENT];
+    const char *noise =
+        runner->point.noise > BENCH_NOISY_ABOVE
+            ? doc_text(doc, "噪声 %s %%", "noise %s %%", race_percent(runner->point.noise, language_of(doc), percent))
+            : NULL;
     if (!isfinite(runner->busy)) return noise;
     const char *busy = doc_text(doc, "设备忙 %.0f %%", "busy %.0f %%", 100 * fmin(1, runner->busy));
     return noise != NULL ? doc_text(doc, "%s，%s", "%s, %s", busy, noise) : busy;
@@ -82,22 +84,26 @@ static doc_lane lane_of(const doc *doc, const race_pair *pair, bool is_recurrenc
 static void add_lanes(doc *doc, const race_results *results) {
     const race_pair *pair = &results->units[results->unit_count - 1];
     doc_lane *lanes = ARENA_NEW(doc->arena, doc_lane, 2);
-    char parts[RACE_PARTS];
+    char parts[RACE_PARTS], at_once[RACE_PARTS];
     race_chain_parts(pair, language_of(doc), parts);
+    race_launch_parts(pair, language_of(doc), at_once);
     lanes[0] = lane_of(doc, pair, true);
     lanes[1] = lane_of(doc, pair, false);
-    *doc_add_lanes(doc, "lanes",
-                   doc_text(doc, "%lld 个词，%d 个计算单元，核心对核心", "%lld words, %d unit(s), core against core",
-                            (long long)pair->length, pair->units)) =
+    *doc_add_lanes(
+        doc, "lanes",
+        doc_text(doc, "%lld 个词，%d 个计算单元，不带投影",
+                 pair->units == 1 ? "%lld words, %d unit, core against core" : "%lld words, %d units, core against core",
+                 (long long)pair->length, pair->units)) =
         (doc_lanes){.words = pair->length, .slowed = slowed_by(fmax(lanes[0].ms, lanes[1].ms)), .count = 2, .lanes = lanes};
-    doc_summary(doc,
-                "%lld 个词：循环用 %.3g 毫秒，%lld 步%s一步等一步；注意力用 %.3g 毫秒，%lld 步，所有的词一起到。谁快：%s。"
-                "循环的词在它的时间里均匀地画出。",
-                "%lld words: the recurrence took %.3g ms for %lld steps%s that wait for one another; attention took %.3g ms "
-                "for %lld, and all its words arrive together. Faster: %s. The recurrence's words are shown evenly spaced over "
-                "its time.",
-                (long long)pair->length, pair->recurrence.point.ms, (long long)pair->recurrence.point.chain, parts,
-                pair->attention.point.ms, (long long)pair->attention.point.chain, outcome(doc, pair));
+    doc_summary(
+        doc,
+        "%lld 个词：循环用 %.3g 毫秒，%lld 步%s一步等一步；注意力用 %.3g 毫秒，%lld 步%s，所有的词一起到。谁快：%s。"
+        "循环的词在它的时间里均匀地画出。",
+        "%lld words: the recurrence took %.3g ms for %lld steps%s that wait for one another; attention took %.3g ms "
+        "for %lld%s, and all its words arrive together. Faster: %s. The recurrence's words are shown evenly spaced over "
+        "its time.",
+        (long long)pair->length, pair->recurrence.point.ms, (long long)pair->recurrence.point.chain, parts,
+        pair->attention.point.ms, (long long)pair->attention.point.chain, at_once, outcome(doc, pair));
 }
 
 /* ---- plots and tables ---------------------------------------------------------------------------------------------- */
@@ -140,7 +146,7 @@ static void add_units(doc *doc, const race_results *results, const clattn__text 
         x[i] = (double)i;
         names[i] = doc_text(doc, "%d", "%d", results->units[i].units);
     }
-    doc_step(doc, "同样的 %lld 个词，用更多计算单元（核心对核心）", "The same %lld words on more units (core against core)",
+    doc_step(doc, "同样的 %lld 个词，用更多计算单元（不带投影）", "The same %lld words on more units (core against core)",
              (long long)results->units[0].length);
     doc_plot *plot = doc_add_plot(doc, "units", doc_text(doc, "每种单元数用的时间", "Time on so many units"));
     plot->mark = DOC_BARS;
@@ -163,9 +169,9 @@ typedef struct contrast_words {
 } contrast_words;
 
 static const contrast_words contrasts[RACE_CONTRASTS] = {
-    [RACE_CORE] = {"core", "core-table", "更长的句子，核心对核心：不带投影的注意力，与只有循环本身",
+    [RACE_CORE] = {"core", "core-table", "更长的句子，不带投影：注意力本身，对循环本身",
                    "Longer sentences, core against core: attention without projections, the recurrent loop alone"},
-    [RACE_LAYER] = {"layer", "layer-table", "更长的句子，整层对整层：两边都带投影",
+    [RACE_LAYER] = {"layer", "layer-table", "更长的句子，带投影：两边都是整层",
                     "Longer sentences, layer against layer: projections on both sides"},
 };
 
@@ -192,14 +198,15 @@ static doc compose(arena *arena, const race_results *results, race_language lang
     const race_pair *all = &results->units[results->unit_count - 1];
     doc doc = {.arena = arena, .language = language == RACE_ZH ? DOC_ZH : DOC_EN, .name = "race", .minutes = 3};
     doc.title = doc_text(&doc, "赛跑：逐词走，还是一次到", "The race: word by word, or all at once");
-    doc.device = arena_format(arena, "%s; %s; clattn %s", lesson_device_text(&doc, &results->device->info), results->os,
-                              clattn_version());
+    clattn__text where = {0};
+    race_where(results, language, &where);
+    doc.device = keep(&doc, &where);
     doc_ask(
         &doc,
         doc_text(&doc, "两边同样宽（%lld），读同样的 %lld 个词。谁先到？词越来越多，还会一样吗？",
                  "Both sides are %lld wide and read the same %lld words. Which arrives first? And with more and more words?",
                  (long long)results->width, (long long)all->length),
-        doc_text(&doc, "在这台机器上，%lld 个词：%s。词更多时，核心对核心，输赢%s。",
+        doc_text(&doc, "在这台机器上，%lld 个词：%s。词更多时，不带投影，输赢%s。",
                  "On this machine, at %lld words: %s. With more words, core against core the picture %s.",
                  (long long)all->length, outcome(&doc, all), turn(&doc, results, RACE_CORE)));
     add_lanes(&doc, results);
@@ -208,7 +215,7 @@ static doc compose(arena *arena, const race_results *results, race_language lang
     doc_step(&doc, "记住三句话", "Three sentences to remember");
     for (int i = 0; i < RACE_SENTENCES; i++) doc_say(&doc, "%d. %s", "%d. %s", i + 1, sentences[i].data);
     doc_correct(&doc, doc_text(&doc, "注意力更快，是因为它算得更少。", "Attention is faster because it computes less."),
-                doc_text(&doc, "核心对核心，%s。", "Core against core, %s.",
+                doc_text(&doc, "不带投影，%s。", "Core against core, %s.",
                          why(&doc, &results->lengths[RACE_CORE][results->length_count - 1])));
     return doc;
 }

@@ -70,15 +70,25 @@ void race_replay(const race_pair *, race_language, double seconds, bool is_movin
 /* ---- words.c ------------------------------------------------------------------------------------------------------- */
 
 race_language race_find_language(cli_integer asked);
+/* What computes, on which system, with which version. */
+void race_where(const race_results *, race_language, clattn__text *);
+/* A noise in percent: "12", or where it says nothing any more, "over 100". */
+enum { RACE_PERCENT = 24 };
+const char *race_percent(double noise, race_language, char text[static RACE_PERCENT]);
 /* Who is faster, by how much, and whether it is noisy. */
 void race_outcome(const race_pair *, race_language, clattn__text *);
 /* Why: how much more there is to do, and how fast it is done. */
 void race_why(const race_pair *, race_language, clattn__text *);
 /* Of what the recurrence's steps consist: one a word, and what comes before the first; "" where that is nothing or unknown. */
-enum { RACE_PARTS = 96 };
+enum { RACE_PARTS = 128 };
 void race_chain_parts(const race_pair *, race_language, char text[static RACE_PARTS]);
+/* What attention's single step holds; "" where it has more, or the device does not tell. */
+void race_launch_parts(const race_pair *, race_language, char text[static RACE_PARTS]);
 /* Where a contrast turns, or that it does not: the rest of a sentence. */
 void race_turn(const race_results *, race_contrast, race_language, clattn__text *);
+/* A paragraph of at most 80 columns, later lines indented. */
+enum { RACE_COLUMNS = 80 };
+void race_print_wrapped(const char *text, int indent);
 void race_print_units(const race_results *, race_language);
 void race_print_lengths(const race_results *, race_language);
 /* The three sentences to remember, a line each, with this machine's numbers. */

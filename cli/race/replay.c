@@ -5,7 +5,7 @@
 
 #include "race.h"
 
-enum { BAR = 26, FRAMES_A_SECOND = 20 };
+enum { BAR = 16, FRAMES_A_SECOND = 20 };
 
 race_state race_state_at(const race_pair *pair, bool is_recurrence, double ms) {
     const bench_point *point = is_recurrence ? &pair->recurrence.point : &pair->attention.point;
@@ -44,15 +44,14 @@ static void wait_for_frame(void) {
 }
 
 void race_replay(const race_pair *pair, race_language language, double seconds, bool is_moving) {
-    static const char *const factor[] = {"%lld 个词，%d 个计算单元；放慢 %.0f 倍重放实测的时间\n",
-                                         "%lld words, %d unit(s); what was measured, replayed %.0f times slower\n"};
-    static const char *const still[] = {"%lld 个词，%d 个计算单元\n", "%lld words, %d unit(s)\n"};
-    const double slower_ms = fmax(pair->attention.point.ms, pair->recurrence.point.ms);
+    static const char *const what[] = {"%lld 个词，%d 个计算单元", "%lld words, %d unit%s"};
+    static const char *const slower[] = {"；放慢 %.3g 倍重放实测的时间", "; what was measured, replayed %.3g times slower"};
+    static const char *const faster[] = {"；加快 %.3g 倍重放实测的时间", "; what was measured, replayed %.3g times faster"};
+    const double slower_ms = fmax(pair->attention.point.ms, pair->recurrence.point.ms), factor = seconds * 1e3 / slower_ms;
     const int frames = is_moving ? (int)(seconds * FRAMES_A_SECOND) : 0;
-    if (is_moving)
-        printf(factor[language], (long long)pair->length, pair->units, seconds * 1e3 / slower_ms);
-    else
-        printf(still[language], (long long)pair->length, pair->units);
+    printf(what[language], (long long)pair->length, pair->units, pair->units == 1 ? "" : "s");
+    if (is_moving) printf(factor >= 1 ? slower[language] : faster[language], factor >= 1 ? factor : 1 / factor);
+    printf("\n");
     for (int frame = 0; frame < frames; frame++) {
         print_lanes(pair, slower_ms * frame / frames, language, "\033[K");
         printf("\033[2A");

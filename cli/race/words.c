@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "bench/stats.h"
+#include "lessons/display.h"
+#include "lessons/lesson.h"
 #include "race.h"
 
 race_language race_find_language(cli_integer asked) {
@@ -19,6 +21,16 @@ race_language race_find_language(cli_integer asked) {
         if (value != NULL && *value != 0) return strncmp(value, "zh", 2) == 0 ? RACE_ZH : RACE_EN;
     }
     return RACE_EN;
+}
+
+void race_where(const race_results *results, race_language language, clattn__text *text) {
+    char device[LESSON_DEVICE_TEXT];
+    lesson_device_text(language == RACE_ZH ? DOC_ZH : DOC_EN, &results->device->info, device, sizeof device);
+    clattn__text_add(text, "%s; %s; clattn %s", device, results->os, clattn_version());
+}
+
+void race_print_wrapped(const char *text, int indent) {
+    display_wrap(stdout, text, RACE_COLUMNS, 0, indent);
 }
 
 /* ---- tables -------------------------------------------------------------------------------------------------------- */
@@ -35,13 +47,22 @@ static double noise_of(const race_pair *pair) {
     return fmax(pair->attention.point.noise, pair->recurrence.point.noise);
 }
 
+const char *race_percent(double noise, race_language language, char text[static RACE_PERCENT]) {
+    if (noise > 1)
+        snprintf(text, RACE_PERCENT, "%s", language == RACE_ZH ? "超过 100" : "over 100");
+    else
+        snprintf(text, RACE_PERCENT, "%.0f", 100 * noise);
+    return text;
+}
+
 void race_outcome(const race_pair *pair, race_language language, clattn__text *text) {
-    static const char *const noisy[] = {"（噪声 %.0f %%）", " (noise %.0f %%)"};
+    static const char *const noisy[] = {"（噪声 %s %%）", " (noise %s %%)"};
     const double ratio = pair->recurrence.point.ms / pair->attention.point.ms;
     clattn__text_add(text, "%s", winner_text(pair, language));
     if (bench_faster(&pair->attention.point, &pair->recurrence.point) != BENCH_WINNER_UNCLEAR)
         clattn__text_add(text, " %.1fx", ratio > 1 ? ratio : 1 / ratio);
-    if (noise_of(pair) > BENCH_NOISY_ABOVE) clattn__text_add(text, noisy[language], 100 * noise_of(pair));
+    if (noise_of(pair) > BENCH_NOISY_ABOVE)
+        clattn__text_add(text, noisy[language], race_percent(noise_of(pair), language, (char[RACE_PERCENT]){0}));
 }
 
 static void print_pair(const char *label, const race_pair *pair, race_language language) {
@@ -54,7 +75,7 @@ static void print_pair(const char *label, const race_pair *pair, race_language l
 
 void race_print_units(const race_results *results, race_language language) {
     static const char *const heads[] = {
-        "\n同样的 %" PRId64 " 个词，用更多计算单元（核心对核心，毫秒）\n   单元   注意力       循环    谁快\n",
+        "\n同样的 %" PRId64 " 个词，用更多计算单元（不带投影，毫秒）\n   单元      注意力        循环   谁快\n",
         "\nThe same %" PRId64 " words on more units (core against core, ms)\n  units   attention  recurrence   faster\n"};
     if (results->unit_count == 0) return;
     printf(heads[language], results->units[0].length);
@@ -73,28 +94,36 @@ void race_why(const race_pair *pair, race_language language, clattn__text *text)
         "%" PRId64 " 个词：注意力的算术是循环的 %.3g 倍，速率是它的 %.3g 倍，所以时间是它的 %.3g 倍",
         "at %" PRId64 " words attention does %.3gx the recurrence's arithmetic at %.3gx its rate: "
         "%.3gx the time"};
-    static const char *const noisy[] = {"（噪声 %.0f %%，靠不住）", " (noise %.0f %%: not to be relied on)"};
+    static const char *const noisy[] = {"（噪声 %s %%，靠不住）", " (noise %s %%: not to be relied on)"};
     const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
     const double work = a->flops / r->flops, time = a->ms / r->ms;
     clattn__text_add(text, formats[language], pair->length, work, work / time, time);
-    if (noise_of(pair) > TOO_NOISY) clattn__text_add(text, noisy[language], 100 * noise_of(pair));
+    if (noise_of(pair) > TOO_NOISY)
+        clattn__text_add(text, noisy[language], race_percent(noise_of(pair), language, (char[RACE_PERCENT]){0}));
 }
 
 static void print_why(const race_pair *pair, race_language language) {
     clattn__text why = {0};
     race_why(pair, language, &why);
-    printf("  %s\n", why.data != NULL ? why.data : "");
+    printf("  ");
+    display_wrap(stdout, why.data != NULL ? why.data : "", RACE_COLUMNS, 2, 2);
     clattn__text_free(&why);
 }
 
 void race_print_lengths(const race_results *results, race_language language) {
-    static const char *const titles[][2] = {{"核心对核心：不带投影的注意力，与只有循环本身",
-                                             "core against core: attention without projections, the recurrent loop alone"},
-                                            {"整层对整层：两边都带投影", "layer against layer: projections on both sides"}};
-    static const char *const heads[] = {"\n更长的句子，%s（毫秒）\n   词数   注意力       循环    谁快\n",
-                                        "\nLonger sentences, %s (ms)\n  words   attention  recurrence   faster\n"};
+    static const char *const titles[][2] = {
+        {"不带投影：注意力本身，对循环本身", "core against core: attention without projections, the recurrent loop alone"},
+        {"带投影：两边都是整层", "layer against layer: projections on both sides"}};
+    static const char *const titles_of_tables[] = {"更长的句子，%s（毫秒）", "Longer sentences, %s (ms)"};
+    static const char *const heads[] = {"   词数      注意力        循环   谁快\n",
+                                        "  words   attention  recurrence   faster\n"};
     for (int which = 0; which < RACE_CONTRASTS; which++) {
-        printf(heads[language], titles[which][language]);
+        clattn__text title = {0};
+        clattn__text_add(&title, titles_of_tables[language], titles[which][language]);
+        printf("\n");
+        race_print_wrapped(title.data != NULL ? title.data : "", 2);
+        clattn__text_free(&title);
+        printf("%s", heads[language]);
         for (size_t i = 0; i < results->length_count; i++) {
             char label[16];
             snprintf(label, sizeof label, "%7" PRId64, results->lengths[which][i].length);
@@ -114,22 +143,30 @@ void race_chain_parts(const race_pair *pair, race_language language, char text[s
     if (extra > 0) snprintf(text, RACE_PARTS, formats[language], (long long)extra);
 }
 
+void race_launch_parts(const race_pair *pair, race_language language, char text[static RACE_PARTS]) {
+    static const char *const formats[] = {"（一次启动，打分、softmax、混合都在里面，一块一块地做）",
+                                          " (one launch, in which scores, softmax and mixing go on tile by tile)"};
+    const bool is_told = pair->recurrence.point.chain > pair->length && pair->attention.point.chain == 1;
+    snprintf(text, RACE_PARTS, "%s", is_told ? formats[language] : "");
+}
+
 static void add_chain(const race_results *results, race_language language, clattn__text *text) {
     static const char *const formats[] = {
-        "循环要走 %lld 步%s，一步等一步：%lld 个词用了 %.3g 毫秒，每步 %s 微秒；注意力只等 %lld 步，用了 %.3g 毫秒。",
+        "循环要走 %lld 步%s，一步等一步：%lld 个词用了 %.3g 毫秒，每步 %s 微秒；注意力只有 %lld 步%s，用了 %.3g 毫秒。",
         "The recurrence takes %lld steps%s, each of which waits for the last: %lld words took %.3g ms, %s us a step; attention "
-        "waits for %lld, and took %.3g ms."};
-    static const char *const noisy[] = {"（噪声 %.0f %%：机器上还有别的工作。）",
-                                        " (Noise %.0f %%: the machine had other work.)"};
+        "takes %lld%s, and took %.3g ms."};
+    static const char *const noisy[] = {"（噪声 %s %%：机器上还有别的工作。）", " (Noise %s %%: the machine had other work.)"};
     const race_pair *pair = &results->units[results->unit_count - 1];
     const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
-    char step_us[24], parts[RACE_PARTS];
+    char step_us[24], parts[RACE_PARTS], at_once[RACE_PARTS];
     const double us = 1e3 * r->ms / (double)(r->chain > 0 ? r->chain : 1);
     snprintf(step_us, sizeof step_us, us >= 100 ? "%.0f" : "%.3g", us); /* never an exponent */
     race_chain_parts(pair, language, parts);
+    race_launch_parts(pair, language, at_once);
     clattn__text_add(text, formats[language], (long long)r->chain, parts, (long long)pair->length, r->ms, step_us,
-                     (long long)a->chain, a->ms);
-    if (noise_of(pair) > TOO_NOISY) clattn__text_add(text, noisy[language], 100 * noise_of(pair));
+                     (long long)a->chain, at_once, a->ms);
+    if (noise_of(pair) > TOO_NOISY)
+        clattn__text_add(text, noisy[language], race_percent(noise_of(pair), language, (char[RACE_PERCENT]){0}));
 }
 
 /* How much faster on all units than on one. */
@@ -145,25 +182,43 @@ static const char *gain_text(double gain, char text[static 16]) {
     return text;
 }
 
+/* Which of the reasons below the gains bear. */
+enum { SHARED, ALIKE, RECURRENCE_GAINED, CHAIN_LOST, NOISY };
+static int reason_of(double attention, double recurrence, double noise) {
+    if (noise > TOO_NOISY) return NOISY;
+    if (attention > 1.15 * recurrence) return recurrence < 0.87 ? CHAIN_LOST : SHARED;
+    return recurrence > 1.15 * attention ? RECURRENCE_GAINED : ALIKE;
+}
+
 static void add_units(const race_results *results, race_language language, clattn__text *text) {
-    static const char *const single[] = {"这台设备只有一个计算单元，所以更多单元能带来什么，这里没有量到。",
-                                         "This device has one unit, so what more of them would give was not measured."};
+    static const char *const single[] = {
+        "这台设备只有一个计算单元，%lld 个词上注意力用 %.3g 毫秒，循环用 %.3g 毫秒；更多单元能带来什么，这里没有量到。",
+        "This device has one unit, on which %lld words took attention %.3g ms and the recurrence %.3g ms; what more units "
+        "would give "
+        "was not measured."};
     static const char *const formats[] = {"计算单元从 1 个增加到 %d 个，注意力变为 %s 倍快，循环变为 %s 倍快：%s",
                                           "On %d units instead of one, attention ran %sx as fast and the recurrence %sx: %s"};
     static const char *const why[][2] = {
-        {"词与词之间互不等待的工作可以分给更多单元，一条链不能。",
-         "work that does not wait can be shared out, a chain cannot."},
-        {"这里两者差不多，因为循环的每一步之内也有可以分开的工作；链本身仍然一样长。",
-         "here that is much the same, for there is work to share inside each step, too; the chain is as long as before."},
-        {"这里循环得益更多；它的链仍然一样长。", "here the recurrence gained more; its chain is as long as before."},
-        {"但机器上还有别的工作，噪声太大，说明不了什么。", "but the machine had other work: that is too noisy to say why."}};
+        [SHARED] = {"词与词之间互不等待的工作可以分给更多单元，一条链不能。",
+                    "work that does not wait can be shared out, a chain cannot."},
+        [ALIKE] =
+            {"这里两者差不多，因为循环的每一步之内也有可以分开的工作；链本身仍然一样长。",
+             "here that is much the same, for there is work to share inside each step, too; the chain is as long as before."},
+        [RECURRENCE_GAINED] = {"这里循环得益更多；它的链仍然一样长。",
+                               "here the recurrence gained more; its chain is as long as before."},
+        [CHAIN_LOST] =
+            {"词与词之间互不等待的工作可以分给更多单元；一条链里，每一步都分给几个单元做，等齐的时间比省下的还多。",
+             "work that does not wait can be shared out; in a chain, sharing out each step costs more waiting than it saves."},
+        [NOISY] = {"但机器上还有别的工作，噪声太大，说明不了什么。",
+                   "but the machine had other work: that is too noisy to say why."}};
     const double attention = gain_of(results, false), recurrence = gain_of(results, true);
     const double noise = noise_of(&results->units[0]) + noise_of(&results->units[results->unit_count - 1]);
     if (results->unit_count < 2) {
-        clattn__text_add(text, "%s", single[language]);
+        const race_pair *pair = &results->units[0];
+        clattn__text_add(text, single[language], (long long)pair->length, pair->attention.point.ms, pair->recurrence.point.ms);
         return;
     }
-    const int reason = noise > TOO_NOISY ? 3 : attention > 1.15 * recurrence ? 0 : recurrence > 1.15 * attention ? 2 : 1;
+    const int reason = reason_of(attention, recurrence, noise);
     char gains[2][16];
     clattn__text_add(text, formats[language], results->units[results->unit_count - 1].units, gain_text(attention, gains[0]),
                      gain_text(recurrence, gains[1]), why[reason][language]);
@@ -201,18 +256,28 @@ void race_turn(const race_results *results, race_contrast which, race_language l
         clattn__text_add(text, unclear[language], longest);
 }
 
+/* The times that the outcome ends with. */
+static void add_last_times(const race_results *results, race_contrast which, race_language language, clattn__text *text) {
+    static const char *const formats[] = {"，%lld 个词时注意力用 %.3g 毫秒、循环用 %.3g 毫秒",
+                                          ", and %lld words take attention %.3g ms and the recurrence %.3g ms"};
+    const race_pair *pair = &results->lengths[which][results->length_count - 1];
+    clattn__text_add(text, formats[language], (long long)pair->length, pair->attention.point.ms, pair->recurrence.point.ms);
+}
+
 static void add_lengths(const race_results *results, race_language language, clattn__text *text) {
     static const char *const begin[] = {
-        "注意力的工作随词数的平方增长，循环的工作随词数增长：核心对核心，输赢",
+        "注意力的工作随词数的平方增长，循环的工作随词数增长：不带投影时，输赢",
         "Attention's work grows with the square of the length, the recurrence's with the length: core against core "
         "the picture "};
-    static const char *const middle[] = {"；整层对整层，投影的工作两边都要做，输赢",
+    static const char *const middle[] = {"；带投影时，两边都多一份投影的工作，输赢",
                                          "; layer against layer, where both sides project as well, it "};
     static const char *const end[] = {"。", "."};
     clattn__text_add(text, "%s", begin[language]);
     race_turn(results, RACE_CORE, language, text);
+    add_last_times(results, RACE_CORE, language, text);
     clattn__text_add(text, "%s", middle[language]);
     race_turn(results, RACE_LAYER, language, text);
+    add_last_times(results, RACE_LAYER, language, text);
     clattn__text_add(text, "%s", end[language]);
 }
 

@@ -17,6 +17,7 @@ static bool glance(bench_candidate *candidate, double *ms, bench_error *error) {
     *ms = INFINITY;
     for (int n = 0; n <= FIRST_RUNS; n++) {
         bench_time time = {NAN, NAN};
+        if (bench_ended_by()) return bench_fail(error, "asked to end");
         if (!candidate->class->run(candidate, &time, error)) return false;
         if (n > 0) *ms = fmin(*ms, time.wall_ms);
     }

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,9 @@ static const cli_command command = {
         "Each kernel is verified before it is timed, in turns with the others. Where none is faster than the library's own "
         "choice beyond noise, and again in a second measurement, that choice is kept. What is found goes into a file "
         "in $CLATTN_CONFIG_DIR/tune, else $XDG_CONFIG_HOME/clattn/tune, else ~/.config/clattn/tune, which all programs of "
-        "the library ask from then on; --explain shows it, and CLATTN_TUNING=0 turns it off.\n",
+        "the library ask from then on; --explain shows it, and CLATTN_TUNING=0 turns it off. SIGINT and SIGTERM end it with "
+        "what was "
+        "found until then; the exit code is 128 and the signal's number.\n",
 };
 
 /* The device's file, or why there is none. */
@@ -138,20 +141,30 @@ static bool has_choices(const tune_session *session) {
     return false;
 }
 
-/* What was found is kept at once: whoever interrupts loses one kind of problem. */
-static bool measure_all(tune_session *session, int op, const char *path, bench_error *error) {
+/* What was found is kept at once: whoever interrupts loses one kind of problem, be it by a signal that is not to be caught.
+ * *count receives how many there were to measure. */
+static bool measure_all(tune_session *session, int op, const char *path, size_t *count, bench_error *error) {
     tune_shape shapes[TUNE_MOST_SHAPES];
-    const size_t count = tune_shapes(op, session->quick, session->scale, shapes);
-    for (size_t n = 0; n < count; n++) {
-        if (!tune_measure(session, &shapes[n], error)) return false;
+    *count = tune_shapes(op, session->quick, session->scale, shapes);
+    for (size_t n = 0; n < *count && !bench_ended_by(); n++) {
+        if (!tune_measure(session, &shapes[n], error)) return bench_ended_by() != 0;
         if (has_choices(session) && !tune_store(session, path, NULL, error)) return false;
     }
     return true;
 }
 
+/* The shell's exit code of a program that a signal ended. */
+static int tell_end(const tune_session *session, size_t count, const char *path) {
+    const int which = bench_ended_by();
+    return cli_fail(command.name, 128 + which, "ended by %s after %zu of %zu kinds of problems; %s%s",
+                    which == SIGINT ? "SIGINT" : "SIGTERM", session->count, count,
+                    path ? "they are kept in " : "there is nothing to keep", path ? path : "");
+}
+
 static int finish(const tune_session *session, const char *path, const tune_options *options) {
     bench_error error;
     int code = CLI_SUCCESS;
+    if (session->count == 0 && bench_ended_by()) return CLI_SUCCESS;
     if (session->count == 0)
         return cli_fail(command.name, CLI_FAILURE, "nothing could be measured:\n%s",
                         session->remarks.data ? session->remarks.data : "");
@@ -168,17 +181,21 @@ static int measure(const tune_options *options) {
     static tune_session session; /* its results are too many for a stack */
     clattn__text path = {0};
     bench_error error;
+    size_t count = 0;
     int code = CLI_SUCCESS;
+    bench_end_on(SIGINT);
+    bench_end_on(SIGTERM);
     if (!tune_session_open(&session, options->device, options->quick, &error))
         code = cli_fail(command.name, CLI_USAGE, "%s", error.text);
     else if (session.device.info.kind == CLATTN_DEVICE_REFERENCE)
         code = cli_fail(command.name, CLI_USAGE, "the reference has no kernels to choose from");
     else
         code = find_path(&session.device.context->device, &path);
-    if (code == CLI_SUCCESS && !measure_all(&session, (int)options->op.value, path.data, &error))
+    if (code == CLI_SUCCESS && !measure_all(&session, (int)options->op.value, path.data, &count, &error))
         code = cli_fail(command.name, CLI_FAILURE, "%s", error.text);
     tune_progress(&session, "%s", "");
     if (code == CLI_SUCCESS) code = finish(&session, path.data, options);
+    if (code == CLI_SUCCESS && bench_ended_by()) code = tell_end(&session, count, has_choices(&session) ? path.data : NULL);
     clattn__text_free(&path);
     tune_session_close(&session);
     return code;

@@ -56,8 +56,9 @@ void tune_remark(tune_session *session, const char *format, ...) {
     va_end(list);
 }
 
-/* Whether another plan is within the limits; else a remark. */
+/* Whether another plan is within the limits; else a remark. None is made any more once the user has asked to end. */
 static bool may_build(tune_session *session, const char *what) {
+    if (bench_ended_by()) return false;
     const unsigned long builds = session->device.context->builds;
     if (session->most_seconds > 0 && bench_now_ms() - session->start_ms > 1e3 * session->most_seconds) {
         tune_remark(session, "left out, %s: %.0f s are over", what, session->most_seconds);
@@ -163,8 +164,8 @@ static size_t make_candidates(tune_session *session, const tune_shape *shape, be
 static void describe(const tune_shape *shape, char *text, size_t size) {
     const bench_shape *s = &shape->shape;
     if (s->op == BENCH_OP_ATTENTION)
-        snprintf(text, size, "%" PRId64 " heads of %" PRId64 ", %" PRId64 " queries, %" PRId64 " keys", s->heads_q, s->head_dim,
-                 s->len_q, s->len_kv);
+        snprintf(text, size, "%" PRId64 " heads of %" PRId64 ", %" PRId64 " queries, %" PRId64 " keys%s%s", s->heads_q,
+                 s->head_dim, s->len_q, s->len_kv, s->has_window ? ", a window" : "", s->softcap != 0 ? ", softcap" : "");
     else if (s->op == BENCH_OP_PROJECT)
         snprintf(text, size, "%" PRId64 " rows, %" PRId64 " by %" PRId64, s->len_q, s->d_in, s->hidden);
     else
@@ -200,6 +201,7 @@ static bool measure_problem(tune_session *session, const tune_shape *shape, benc
     result->count = make_candidates(session, shape, problem, result, candidates);
     if (result->count == 0) return true;
     snprintf(result->verified, sizeof result->verified, "%s", candidates[0].verified);
+    /* It fails where the user has asked to end: of the rows that there are then no choice is made. */
     const bool chosen = choose(session, result, candidates, error);
     for (size_t n = 0; n < result->count; n++) bench_candidate_release(&candidates[n]);
     session->count += chosen;

@@ -41,6 +41,12 @@ CLATTN_API clattn_status clattn_cl_context_create(const clattn_context_options *
     return clattn__context_give_up(NULL, &options, CLATTN_ERROR_DEVICE, reason);
 }
 
+CLATTN_API clattn_status clattn_cl_context_create_devices(const clattn_context_options *given, void *cl, void *const *devices,
+                                                          uint32_t count, clattn_context **context) {
+    (void)count;
+    return clattn_cl_context_create(given, cl, (void *)devices, context);
+}
+
 CLATTN_API clattn_status clattn_cl_plan_enqueue(clattn_plan *plan, void *queue, const void *args, size_t count,
                                                 uint32_t wait_count, void *const *wait_list, void **event) {
     (void)queue, (void)args, (void)count, (void)wait_count, (void)wait_list, (void)event;

@@ -64,6 +64,7 @@ static void opencl_plan_destroy(clattn_plan *plan) {
     if (!state) return;
     for (int n = 0; n < CLATTN_TENSOR_COUNT; n++)
         if (state->buffers[n].mem) cl->api.ReleaseMemObject(state->buffers[n].mem);
+    if (state->queue) cl->api.ReleaseCommandQueue(state->queue);
     if (state->last_user) cl->api.ReleaseEvent(state->last_user);
     if (state->workspace) cl->api.ReleaseMemObject(state->workspace);
     free(state->staging);
@@ -88,6 +89,7 @@ static void opencl_context_destroy(clattn_context *context) {
 
 const clattn__backend clattn__backend_opencl = {
     .name = "opencl",
+    .splits = true,
     .prepare = opencl_prepare,
     .release = opencl_release,
     .run = clattn__opencl_run,

@@ -148,7 +148,7 @@ clattn_status clattn_cl_plan_enqueue(clattn_plan *plan, cl_command_queue queue, 
     if (status != CLATTN_OK) return status;
 
     cl_event last = NULL;
-    if (plan->workspace_bytes > 0 && !bound[CLATTN_TENSOR_WORKSPACE].mem)
+    if (plan->split || (plan->workspace_bytes > 0 && !bound[CLATTN_TENSOR_WORKSPACE].mem))
         status = launch_in_own_workspace(plan, queue, bound, wait_count, wait_list, &last);
     else
         status = clattn__opencl_launch(plan, queue, bound, wait_count, wait_list, &last);

@@ -110,28 +110,12 @@ static void unwrap_regions(host_run *run) {
 
 /* ---- by copies ----------------------------------------------------------------------------------------------------- */
 
-/* The n-th of the buffers that the plan keeps, grown to hold `size` bytes; NULL with the error text set. */
-static cl_mem kept_buffer(clattn_plan *plan, int n, size_t size) {
-    clattn__opencl *cl = clattn__opencl_of(plan->context);
-    clattn__opencl_plan *state = plan->state;
-    if (state->buffers[n].size >= size) return state->buffers[n].mem;
-    if (state->buffers[n].mem) cl->api.ReleaseMemObject(state->buffers[n].mem);
-    state->buffers[n].size = 0;
-    cl_int code;
-    state->buffers[n].mem = cl->api.CreateBuffer(cl->cl, CL_MEM_READ_WRITE, size, NULL, &code);
-    if (!state->buffers[n].mem)
-        clattn__opencl_fail_buffer(plan->context, "a tensor", size, code);
-    else
-        state->buffers[n].size = size;
-    return state->buffers[n].mem;
-}
-
 static clattn_status upload_regions(host_run *run) {
     clattn__opencl *cl = clattn__opencl_of(run->plan->context);
     for (int n = 0; n < run->count; n++) {
         host_region *region = &run->regions[n];
         const size_t size = region->end - region->begin;
-        region->mem = kept_buffer(run->plan, n, size);
+        region->mem = clattn__opencl_kept_buffer(run->plan, n, size);
         if (!region->mem) return CLATTN_ERROR_MEMORY;
         if (!region->read) continue;
         cl_int code =

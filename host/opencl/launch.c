@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../split.h"
 #include "opencl.h"
 
 /* ---- the plan's state ---------------------------------------------------------------------------------------------- */
@@ -39,12 +40,27 @@ clattn_status clattn__opencl_own_workspace(clattn_plan *plan, clattn_cl_arg *bou
     if (!state->workspace && plan->workspace_bytes > 0) {
         cl_int code;
         state->workspace = cl->api.CreateBuffer(cl->cl, CL_MEM_READ_WRITE, plan->workspace_bytes, NULL, &code);
-        if (!state->workspace)
-            return clattn__opencl_fail_buffer(plan->context, "the workspace", plan->workspace_bytes, code);
+        if (!state->workspace) return clattn__opencl_fail_buffer(plan->context, "the workspace", plan->workspace_bytes, code);
     }
     *bound = (clattn_cl_arg){CLATTN_TENSOR_WORKSPACE, state->workspace, 0};
     *after = last_user(plan);
     return CLATTN_OK;
+}
+
+cl_mem clattn__opencl_kept_buffer(clattn_plan *plan, int n, size_t size) {
+    clattn__opencl *cl = clattn__opencl_of(plan->context);
+    clattn__opencl_plan *state = clattn__opencl_plan_state(plan);
+    if (!state) return NULL;
+    if (state->buffers[n].size >= size) return state->buffers[n].mem;
+    if (state->buffers[n].mem) cl->api.ReleaseMemObject(state->buffers[n].mem);
+    state->buffers[n].size = 0;
+    cl_int code;
+    state->buffers[n].mem = cl->api.CreateBuffer(cl->cl, CL_MEM_READ_WRITE, size, NULL, &code);
+    if (!state->buffers[n].mem)
+        clattn__opencl_fail_buffer(plan->context, "a tensor", size, code);
+    else
+        state->buffers[n].size = size;
+    return state->buffers[n].mem;
 }
 
 /* ---- launches ------------------------------------------------------------------------------------------------------ */
@@ -62,6 +78,10 @@ typedef struct launch_chain {
 /* Where the n-th buffer of a step begins: the memory object, and elements into it. */
 static clattn__matrix step_buffer(const launch_chain *chain, const clattn__step *step, int n) {
     const clattn__place *place = &step->buffers[n];
+    if (place->where == CLATTN__IN_PIECE) {
+        const clattn__opencl_plan *piece = chain->plan->split->pieces[place->piece].plan->state;
+        return (clattn__matrix){piece->buffers[place->tensor].mem, 0};
+    }
     const clattn_cl_arg *arg = &chain->bound[place->where == CLATTN__IN_WORKSPACE ? CLATTN_TENSOR_WORKSPACE : place->tensor];
     return (clattn__matrix){arg->mem, (arg->offset + place->offset) / place->element};
 }
@@ -150,8 +170,9 @@ static clattn_status launch_nothing(launch_chain *chain) {
     return CLATTN_OK;
 }
 
-clattn_status clattn__opencl_launch(clattn_plan *plan, cl_command_queue queue, const clattn_cl_arg bound[CLATTN_TENSOR_COUNT],
-                                    cl_uint wait_count, const cl_event *wait_list, cl_event *last) {
+clattn_status clattn__opencl_launch_steps(clattn_plan *plan, cl_command_queue queue,
+                                          const clattn_cl_arg bound[CLATTN_TENSOR_COUNT], size_t first, size_t end,
+                                          cl_uint wait_count, const cl_event *wait_list, cl_event *last) {
     clattn__opencl *cl = clattn__opencl_of(plan->context);
     cl_command_queue_properties properties = 0;
     *last = NULL;
@@ -166,12 +187,18 @@ clattn_status clattn__opencl_launch(clattn_plan *plan, cl_command_queue queue, c
         .wait_list = wait_list,
     };
     clattn_status status = CLATTN_OK;
-    for (size_t n = 0; n < plan->step_count && status == CLATTN_OK; n++) {
+    for (size_t n = first; n < end && status == CLATTN_OK; n++) {
         clattn__step *step = &plan->steps[n];
         const bool clblast = step->row->family == CLATTN__FAMILY_CLBLAST;
         status = clblast ? launch_clblast(&chain, step) : launch_kernel(&chain, step);
     }
-    if (status == CLATTN_OK && plan->step_count == 0) status = launch_nothing(&chain);
+    if (status == CLATTN_OK && first == end) status = launch_nothing(&chain);
     *last = chain.last;
     return status;
+}
+
+clattn_status clattn__opencl_launch(clattn_plan *plan, cl_command_queue queue, const clattn_cl_arg bound[CLATTN_TENSOR_COUNT],
+                                    cl_uint wait_count, const cl_event *wait_list, cl_event *last) {
+    if (plan->split) return clattn__opencl_launch_split(plan, queue, bound, wait_count, wait_list, last);
+    return clattn__opencl_launch_steps(plan, queue, bound, 0, plan->step_count, wait_count, wait_list, last);
 }

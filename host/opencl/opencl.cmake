@@ -10,7 +10,7 @@ if(CLATTN_OPENCL_INCLUDE)
   clattn_embed_kernels(kernel_sources)
   list(APPEND CLATTN_SOURCES
     opencl/backend.c opencl/binary.c opencl/clblast.c opencl/context.c opencl/devices.c opencl/enqueue.c opencl/host_run.c opencl/launch.c
-    opencl/loader.c opencl/program.c ${kernel_sources})
+    opencl/loader.c opencl/program.c opencl/split.c ${kernel_sources})
   list(APPEND CLATTN_DEFINITIONS CLATTN_HAVE_OPENCL)
   list(APPEND CLATTN_INCLUDES ${CLATTN_OPENCL_INCLUDE})
   if(CLATTN_CLBLAST_INCLUDE)

@@ -6,7 +6,7 @@
  *   devices.c   platforms and devices in words       launch.c    a plan's steps on a queue
  *   context.c   contexts, ours and the caller's      host_run.c  a run on host memory
  *   clblast.c   CLBlast, found at run time           enqueue.c   a run on the caller's queue and buffers
- *   binary.c    compiled programs in the cache
+ *   binary.c    compiled programs in the cache       split.c     a plan over several devices
  */
 #ifndef CLATTN_OPENCL_OPENCL_H
 #define CLATTN_OPENCL_OPENCL_H
@@ -39,9 +39,10 @@ typedef struct clattn__opencl_plan {
     struct {
         cl_mem mem;
         size_t size;
-    } buffers[CLATTN_TENSOR_COUNT]; /* what host memory is copied to and from */
+    } buffers[CLATTN_TENSOR_COUNT]; /* what host memory is copied to and from; of a piece, what it writes, by tensor */
     void *staging;                  /* outputs on their way to scattered places */
     size_t staging_size;
+    cl_command_queue queue; /* of a piece on another device: in order */
 } clattn__opencl_plan;
 
 extern const clattn__backend clattn__backend_opencl;
@@ -90,10 +91,21 @@ clattn__opencl_plan *clattn__opencl_plan_state(clattn_plan *);
 /* Put the plan's own workspace in *bound, and in *after what a run in it has to wait for: the last run that did, NULL if none
  * is under way. state->last_user keeps it. */
 clattn_status clattn__opencl_own_workspace(clattn_plan *, clattn_cl_arg *bound, cl_event *after);
-/* Enqueue the steps behind the wait list. bound[id] says where tensor id lies. *last receives the event of the last launch
- * made, even on failure (NULL if there was none), and is the caller's to release. */
+/* Enqueue the steps, of a split plan also its pieces, behind the wait list. bound[id] says where tensor id lies. *last receives
+ * the event of the last launch made, even on failure (NULL if there was none), and is the caller's to release. */
 clattn_status clattn__opencl_launch(clattn_plan *, cl_command_queue, const clattn_cl_arg bound[CLATTN_TENSOR_COUNT],
                                     cl_uint wait_count, const cl_event *wait_list, cl_event *last);
+/* The same of steps first to end - 1 alone, or of a marker where there are none. */
+clattn_status clattn__opencl_launch_steps(clattn_plan *, cl_command_queue, const clattn_cl_arg bound[CLATTN_TENSOR_COUNT],
+                                          size_t first, size_t end, cl_uint wait_count, const cl_event *wait_list, cl_event *last);
+/* The n-th of the buffers that the plan keeps, grown to hold `size` bytes; NULL with the error text set. */
+cl_mem clattn__opencl_kept_buffer(clattn_plan *, int n, size_t size);
+
+/* ---- split.c ------------------------------------------------------------------------------------------------------- */
+
+/* clattn__opencl_launch of a plan that has pieces. */
+clattn_status clattn__opencl_launch_split(clattn_plan *, cl_command_queue, const clattn_cl_arg bound[CLATTN_TENSOR_COUNT],
+                                          cl_uint wait_count, const cl_event *wait_list, cl_event *last);
 
 /* ---- host_run.c ---------------------------------------------------------------------------------------------------- */
 

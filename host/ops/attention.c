@@ -247,6 +247,12 @@ static clattn_status attention_build(clattn_plan *plan) {
     return status == CLATTN_OK ? clattn__attention_emit(plan, &d->options, &s, &o) : status;
 }
 
+/* Slopes that depend on a head's number do not let heads be told apart. */
+static clattn__grid attention_grid(const clattn_plan *plan) {
+    const clattn_attention_desc *d = &plan->desc.attention;
+    return (clattn__grid){d->q.size[0], d->options.alibi ? 1 : d->k.size[1]};
+}
+
 const clattn__operator clattn__operator_attention = {
     .name = "attention",
     .desc_size = sizeof(clattn_attention_desc),
@@ -255,4 +261,5 @@ const clattn__operator clattn__operator_attention = {
     .check = attention_check,
     .reference = clattn__reference_attention,
     .build = attention_build,
+    .grid = attention_grid,
 };

@@ -5,10 +5,10 @@
 #include "../reference/reference.h"
 #include "ops.h"
 
-/* Of the attention within; heads and columns are checked. */
-static clattn__attention_sizes attention_sizes(const clattn_mha_desc *d) {
+/* Of the attention within, whose q, k and v are of this type; heads and columns are checked. */
+static clattn__attention_sizes attention_sizes(const clattn_mha_desc *d, clattn_dtype type) {
     return (clattn__attention_sizes){
-        .dtype = CLATTN_F32,
+        .dtype = type,
         .stored = d->x.dtype,
         .batch = d->x.size[0],
         .members = d->x.size[0],
@@ -96,7 +96,7 @@ static clattn_status mha_validate(clattn_plan *plan) {
     if (status == CLATTN_OK) status = mha_check_heads(plan, d);
     if (status == CLATTN_OK) status = mha_declare(plan, d);
     if (status != CLATTN_OK) return status;
-    const clattn__attention_sizes sizes = attention_sizes(d);
+    const clattn__attention_sizes sizes = attention_sizes(d, CLATTN_F32);
     return clattn__attention_resolve(plan, &sizes, &d->options);
 }
 
@@ -137,43 +137,46 @@ static clattn_status project_out(clattn_plan *plan, const clattn_mha_desc *d, co
 }
 
 static clattn_status mha_check(const clattn_plan *plan, void *const tensors[CLATTN_TENSOR_COUNT]) {
-    const int64_t len_kv = attention_sizes(&plan->desc.mha).len_kv;
+    const int64_t len_kv = attention_sizes(&plan->desc.mha, CLATTN_F32).len_kv;
     return clattn__check_lengths(plan, CLATTN_TENSOR_KV_LENGTHS, tensors, len_kv, "the rows of x_kv, or x");
 }
 
 static clattn_status mha_build(clattn_plan *plan) {
     const clattn_mha_desc *d = &plan->desc.mha;
-    const clattn__attention_sizes s = attention_sizes(d);
+    const clattn_dtype stored = d->x.dtype, type = clattn__project_type(plan, stored);
+    const clattn__attention_sizes s = attention_sizes(d, type);
     /* Heads apart: rows of one head at distances of heads * head_dim would share a few sets of the cache. */
-    const clattn_tensor q = clattn_tensor_bhld(CLATTN_F32, s.batch, s.heads_q, s.len_q, s.head_dim);
-    const clattn_tensor k = clattn_tensor_bhld(CLATTN_F32, s.batch, s.heads_kv, s.len_kv, s.head_dim);
-    const clattn_tensor v = clattn_tensor_bhld(CLATTN_F32, s.batch, s.heads_kv, s.len_kv, s.value_dim);
-    const clattn_tensor out = clattn_tensor_blhd(CLATTN_F32, s.batch, s.heads_q, s.len_q, s.value_dim);
+    const clattn_tensor q = clattn_tensor_bhld(type, s.batch, s.heads_q, s.len_q, s.head_dim);
+    const clattn_tensor k = clattn_tensor_bhld(type, s.batch, s.heads_kv, s.len_kv, s.head_dim);
+    const clattn_tensor v = clattn_tensor_bhld(type, s.batch, s.heads_kv, s.len_kv, s.value_dim);
+    const clattn_tensor out = clattn_tensor_blhd(type, s.batch, s.heads_q, s.len_q, s.value_dim);
     const clattn__operand output = clattn__plan_operand(plan, CLATTN_TENSOR_OUT);
     clattn__operand x = clattn__plan_operand(plan, CLATTN_TENSOR_X), x_kv = clattn__plan_operand(plan, CLATTN_TENSOR_X_KV);
     clattn__operand merged = output;
     clattn__attention_operands o = {.weights = clattn__plan_operand(plan, CLATTN_TENSOR_WEIGHTS)};
-    clattn_status status = clattn__convert_emit(plan, CLATTN_F32, &x);
-    if (status == CLATTN_OK) status = clattn__convert_emit(plan, CLATTN_F32, &x_kv);
+    clattn_status status = clattn__convert_emit(plan, type, &x);
+    if (status == CLATTN_OK) status = clattn__convert_emit(plan, type, &x_kv);
     const clattn__operand *kv = x_kv.place.where == CLATTN__NOWHERE ? &x : &x_kv;
     if (status == CLATTN_OK) status = project_in(plan, &x, CLATTN_TENSOR_W_Q, CLATTN_TENSOR_B_Q, q, &o.q);
     if (status == CLATTN_OK) status = project_in(plan, kv, CLATTN_TENSOR_W_K, CLATTN_TENSOR_B_K, k, &o.k);
     if (status == CLATTN_OK) status = project_in(plan, kv, CLATTN_TENSOR_W_V, CLATTN_TENSOR_B_V, v, &o.v);
     /* Three products that do not wait for one another count as one step of the chain; what converts their operands is before them. */
-    plan->dependent_steps = plan->launches == 0 ? 0 : d->x.dtype == CLATTN_F32 ? 1 : 2;
+    plan->dependent_steps = plan->launches == 0 ? 0 : stored == type ? 1 : 2;
     if (status == CLATTN_OK && d->w_o.dtype == CLATTN_ABSENT) {
-        status = clattn__plan_working(plan, CLATTN_F32, &output, &o.out);
+        status = clattn__plan_working(plan, type, &output, &o.out);
         merged = o.out;
         o.out.view = split_heads(o.out.view, d->heads_q);
     } else if (status == CLATTN_OK) {
         status = clattn__plan_scratch(plan, out, &o.out);
     }
     clattn__attention_option_operands(plan, &o);
-    if (status == CLATTN_OK) status = clattn__convert_emit(plan, CLATTN_F32, &o.bias);
+    if (status == CLATTN_OK && o.bias.view.dtype != CLATTN_F32) status = clattn__convert_emit(plan, type, &o.bias);
     if (status == CLATTN_OK) status = clattn__attention_emit(plan, &d->options, &s, &o);
     if (status != CLATTN_OK) return status;
     return d->w_o.dtype == CLATTN_ABSENT ? clattn__hand_over_emit(plan, &merged, &output) : project_out(plan, d, &x, &o.out);
 }
+
+static clattn__grid mha_grid(const clattn_plan *plan) { return (clattn__grid){plan->desc.mha.x.size[0], 1}; }
 
 const clattn__operator clattn__operator_mha = {
     .name = "mha",
@@ -183,4 +186,5 @@ const clattn__operator clattn__operator_mha = {
     .check = mha_check,
     .reference = clattn__reference_mha,
     .build = mha_build,
+    .grid = mha_grid,
 };

@@ -17,7 +17,7 @@ typedef uint32_t clattn__types;
 #define CLATTN__FLOATS_16 (CLATTN__TYPE(CLATTN_F16) | CLATTN__TYPE(CLATTN_BF16))
 #define CLATTN__INTEGERS (CLATTN__TYPE(CLATTN_I32) | CLATTN__TYPE(CLATTN_I64))
 
-/* A row of the shapes table that an operator checks: tensor `id` must have these sizes and one of these types. `what` explains a size
+/* A row of the shapes table that an operator checks: tensor `id`, which stands in the plan's descriptor, must have these sizes and one of these types. `what` explains a size
  * in the message. */
 typedef struct clattn__shape {
     clattn_tensor_id id;
@@ -119,5 +119,7 @@ typedef struct clattn__project_operands {
 } clattn__project_operands;
 
 clattn_status clattn__project_emit(clattn_plan *, const clattn__project_operands *);
+/* What a product of operands of a type is computed of: that type, if the kernels that would serve f32 take it too, else f32. */
+clattn_dtype clattn__project_type(clattn_plan *, clattn_dtype stored);
 
 #endif

@@ -5,7 +5,8 @@
 #include "../reference/reference.h"
 #include "ops.h"
 
-static clattn_status emit_f32(clattn_plan *plan, const clattn__project_operands *o) {
+/* The kernels take x, w, bias, residual and y as one type. */
+static clattn_status emit_typed(clattn_plan *plan, clattn_dtype dtype, const clattn__project_operands *o) {
     const clattn__params params = {.project = {
         .x = clattn__strides(&o->x.view),
         .w = clattn__strides(&o->w.view),
@@ -19,19 +20,46 @@ static clattn_status emit_f32(clattn_plan *plan, const clattn__project_operands 
         .bias_stride = clattn__strides(&o->bias.view).d,
         .has_bias = o->bias.view.dtype != CLATTN_ABSENT,
         .has_residual = o->residual.view.dtype != CLATTN_ABSENT,
+        .dtype = (i32)dtype,
     }};
     const clattn__place buffers[] = {o->x.place, o->w.place, o->bias.place, o->residual.place, o->y.place};
     return clattn__plan_step(plan, CLATTN__ROLE_PROJECT, buffers, &params, 1);
 }
 
+/* The row that takes a type, whatever the sizes: of what is asked here, those are not. */
+static const clattn__row *row_of_type(clattn_plan *plan, clattn_dtype dtype) {
+    const strides packed = {1, 1, 1, 1};
+    const clattn__params params = {.project = {.x = packed, .w = packed, .y = packed, .batch = 1, .len = 1, .depth = 1,
+                                               .columns = 1, .dim = 1, .dtype = (i32)dtype}};
+    const clattn__row *only = plan->only_row;
+    if (only && only->role == CLATTN__ROLE_PROJECT) return clattn__row_refusal(plan->context, only, &params) ? NULL : only;
+    return clattn__choose_row(plan->context, CLATTN__ROLE_PROJECT, &params, NULL);
+}
+
+clattn_dtype clattn__project_type(clattn_plan *plan, clattn_dtype stored) {
+    if (stored == CLATTN_F32) return stored;
+    const clattn__row *row = row_of_type(plan, stored), *of_f32 = row_of_type(plan, CLATTN_F32);
+    return row && (!of_f32 || of_f32->family == row->family) ? stored : CLATTN_F32;
+}
+
+/* What the product is computed of: the type that all operands have, where a kernel takes it; else f32. */
+static clattn_dtype common_type(clattn_plan *plan, const clattn__project_operands *o) {
+    const clattn_dtype type = o->x.view.dtype;
+    const clattn__operand *const others[] = {&o->w, &o->bias, &o->residual, &o->y};
+    for (size_t n = 0; n < sizeof others / sizeof *others; n++)
+        if (others[n]->place.where != CLATTN__NOWHERE && others[n]->view.dtype != type) return CLATTN_F32;
+    return clattn__project_type(plan, type);
+}
+
 clattn_status clattn__project_emit(clattn_plan *plan, const clattn__project_operands *given) {
     clattn__project_operands o = *given;
+    const clattn_dtype type = common_type(plan, given);
     clattn__operand *const inputs[] = {&o.x, &o.w, &o.bias, &o.residual};
     clattn_status status = CLATTN_OK;
     for (size_t n = 0; n < sizeof inputs / sizeof *inputs && status == CLATTN_OK; n++)
-        status = clattn__convert_emit(plan, CLATTN_F32, inputs[n]);
-    if (status == CLATTN_OK) status = clattn__plan_working(plan, CLATTN_F32, &given->y, &o.y);
-    if (status == CLATTN_OK) status = emit_f32(plan, &o);
+        status = clattn__convert_emit(plan, type, inputs[n]);
+    if (status == CLATTN_OK) status = clattn__plan_working(plan, type, &given->y, &o.y);
+    if (status == CLATTN_OK) status = emit_typed(plan, type, &o);
     return status == CLATTN_OK ? clattn__hand_over_emit(plan, &o.y, &given->y) : status;
 }
 
@@ -88,8 +116,9 @@ static clattn_status project_qkv_validate(clattn_plan *plan) {
 
 static clattn_status project_qkv_build(clattn_plan *plan) {
     clattn__operand x = clattn__plan_operand(plan, CLATTN_TENSOR_X), x_kv = clattn__plan_operand(plan, CLATTN_TENSOR_X_KV);
-    clattn_status status = clattn__convert_emit(plan, CLATTN_F32, &x); /* once for all products */
-    if (status == CLATTN_OK) status = clattn__convert_emit(plan, CLATTN_F32, &x_kv);
+    const clattn_dtype stored = x.view.dtype, type = clattn__project_type(plan, stored);
+    clattn_status status = clattn__convert_emit(plan, type, &x); /* once for all products */
+    if (status == CLATTN_OK) status = clattn__convert_emit(plan, type, &x_kv);
     plan->algorithm = "project";
     for (int n = 0; n < 3; n++) {
         clattn__project_operands o = {
@@ -102,9 +131,11 @@ static clattn_status project_qkv_build(clattn_plan *plan) {
         if (status == CLATTN_OK) status = clattn__project_emit(plan, &o);
     }
     /* The products do not wait for one another, though for the copies that convert their operands, and the other way round. */
-    plan->dependent_steps = plan->launches == 0 ? 0 : plan->desc.project_qkv.x.dtype == CLATTN_F32 ? 1 : 3;
+    plan->dependent_steps = plan->launches == 0 ? 0 : stored == type ? 1 : 3;
     return status;
 }
+
+static clattn__grid project_qkv_grid(const clattn_plan *plan) { return (clattn__grid){plan->desc.project_qkv.x.size[0], 1}; }
 
 const clattn__operator clattn__operator_project_qkv = {
     .name = "project_qkv",
@@ -112,4 +143,5 @@ const clattn__operator clattn__operator_project_qkv = {
     .validate = project_qkv_validate,
     .reference = clattn__reference_project_qkv,
     .build = project_qkv_build,
+    .grid = project_qkv_grid,
 };

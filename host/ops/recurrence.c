@@ -165,6 +165,8 @@ static clattn_status recurrence_build(clattn_plan *plan) {
     return status;
 }
 
+static clattn__grid recurrence_grid(const clattn_plan *plan) { return (clattn__grid){plan->desc.recurrence.x.size[0], 1}; }
+
 const clattn__operator clattn__operator_recurrence = {
     .name = "recurrence",
     .desc_size = sizeof(clattn_recurrence_desc),
@@ -172,4 +174,5 @@ const clattn__operator clattn__operator_recurrence = {
     .validate = recurrence_validate,
     .reference = clattn__reference_recurrence,
     .build = recurrence_build,
+    .grid = recurrence_grid,
 };

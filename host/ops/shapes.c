@@ -29,6 +29,7 @@ static clattn_status declare_one(clattn_plan *plan, const clattn__shape *shape) 
         if (shape->tensor->size[d] != shape->size[d])
             return clattn__fail(plan->context, CLATTN_ERROR_SHAPE, "%s: %s is %lld and must be %lld (%s)", name,
                                 clattn__dim_names[d], (long long)shape->tensor->size[d], (long long)shape->size[d], shape->what);
+    plan->fields[shape->id] = (size_t)((const char *)shape->tensor - (const char *)&plan->desc);
     return clattn__plan_declare(plan, shape->id, shape->tensor, shape->access);
 }
 

@@ -258,6 +258,7 @@ typedef struct clattn_context_options {
      *   cpu        the fastest CPU path: native, or an OpenCL CPU device
      *   native     the CPU kernels compiled into the library; always there
      *   opencl     any OpenCL CPU device;  opencl:P:D  device D of platform P, as clattn_device_list counts them
+     *   opencl:P:all  all devices of platform P that can be used, for clattn_plan_options.split_devices; the first runs all else
      *   reference  plain loops in double precision: the oracle, slow
      * To compare: native:LEVEL is an instruction set of clattn_device_info.features, such as native:generic; opencl:P:D:FAMILY
      * the kernels of one kind, cpu, gpu or clblast (gpu with CLBlast's products), whatever the device. */
@@ -308,7 +309,7 @@ typedef enum clattn_device_kind {
 typedef struct clattn_device_info {
     size_t struct_size;
     char id[32]; /* what clattn_context_options.device takes: "native", "opencl:0:0", ...; not "opencl:caller", which says
-                    clattn_cl_context_create, nor an entry with a problem */
+                    clattn_cl_context_create, nor an entry with a problem. A context of several devices has its first's here */
     clattn_device_kind kind;
     char name[128];
     char platform[128];
@@ -448,7 +449,8 @@ typedef struct clattn_merge_desc {
  *   w_k, w_v (1, 1, d_kv or d_in, heads_kv * dim)   b_* (1, 1, 1, columns of the weight) optional
  *   q (batch, heads_q, len_q, head_dim), k, v likewise; any of q, k, v may be absent together with its weight.
  * x is needed even where only k or v is asked for, x_kv only together with k or v. Column h * head_dim + d of a product is
- * element d of head h. All are of one type, f32, f16 or bf16; 16-bit types are converted to f32 when the plan runs, weights too. */
+ * element d of head h. All are of one type, f32, f16 or bf16. Sums are f32; where no kernel of the device takes a 16-bit type, all
+ * that is of it, weights too, is converted to f32 when the plan runs. */
 typedef struct clattn_project_qkv_desc {
     size_t struct_size;
     clattn_tensor x, x_kv;
@@ -463,7 +465,8 @@ typedef struct clattn_project_qkv_desc {
  *   out (batch, 1, len_q, d_out), or (batch, 1, len_q, heads_q * value_dim) without w_o
  *   weights (batch, heads_q, len_q, len_kv) optional
  * head_dim = columns of w_q / heads_q; value_dim = columns of w_v / heads_kv. All are of one type, f32, f16 or bf16, as in project_qkv;
- * weights may be F32 in any case. What is between input and output is f32. */
+ * weights may be F32 in any case. What is between input and output, q, k, v and heads, is of the same type where the device's
+ * kernels of products take it (GPUs), else f32. */
 typedef struct clattn_mha_desc {
     size_t struct_size;
     clattn_tensor x, x_kv;
@@ -531,9 +534,29 @@ typedef struct clattn_plan_options {
     clattn_recurrence_form recurrence;
     int require_fused; /* 1: fail (UNSUPPORTED) rather than hold a matrix of scores, as staged does */
     int untuned;       /* 1: kernels by the library's own order, whatever `clattn tune` has measured */
+    int split_devices; /* 1: over all devices of the context, see "Several devices" */
+    uint32_t reserved; /* 0 */
 } clattn_plan_options;
 
 #define CLATTN_PLAN_OPTIONS_INIT CLATTN__INIT(clattn_plan_options)
+
+/* Several devices. A context on "opencl:P:all", or one of clattn_cl_context_create_devices, has N devices that share its memory
+ * objects. A plan with split_devices = 1 cuts its work between them; one without runs on the first.
+ *   units    attention: batch * heads_kv, unit u is key head u % heads_kv of member u / heads_kv, with all its query heads.
+ *            mha, project_qkv, recurrences: the batch's members; so is attention with the standard alibi, whose slopes depend on
+ *            a head's number. A ragged batch has one member: it is cut between key heads alone. merge has none: ARGUMENT.
+ *   weight   w[n] = compute units * clock of device n; compute units alone where one of them does not tell its clock
+ *   cut      device n has the units from c[n] to c[n + 1] - 1, c[n] = floor(units * (w[0] + ... + w[n-1]) / (w[0] + ... + w[N-1]) + 1/2)
+ * The units of a device are at most three blocks of whole members and heads, each of which is computed as a plan of its own.
+ * What devices write they write to memory of their own, and the first device copies it to the outputs: OpenCL defines no result
+ * where two devices write one memory object, and its sub-buffers begin only at multiples of some size, so that neither any layout
+ * nor any number of rows could do without. The plan keeps that memory, at most the size of the outputs, beside the workspace of
+ * each block; a run brings no workspace (workspace_bytes is 0), and runs of the plan are ordered after one another.
+ * Inputs are read where they are. The result is bitwise that of the plan that is not split where devices choose the same kernels,
+ * as equal ones do; clattn_plan_explain says the cut, and which kernels run where. With one device, or where one of them gets all
+ * units, the plan is as without split_devices, and says so.
+ * Errors: ARGUMENT where the device has no use for it (native, reference); UNSUPPORTED together with past_lengths: the cache that
+ * is changed in place would have to be copied at each run. */
 
 /* Validate once and decide how; options may be NULL: all defaults. A kernel that does not build on this device, or computes a
  * small case wrong, is left out from then on, and clattn_plan_explain says so; without another one the status is BUILD. (Each is

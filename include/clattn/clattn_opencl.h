@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Nothing here blocks, copies, or makes a queue: kernels are built when a plan is made, and a run only enqueues them on the
- * caller's queue behind the caller's events. The library finds OpenCL at run time (the same libOpenCL that the caller is
+ * Nothing here blocks, copies, or makes a queue (but for plans with split_devices, see clattn.h): kernels are built when a plan is
+ * made, and a run only enqueues them on the caller's queue behind the caller's events. The library finds OpenCL at run time (the same libOpenCL that the caller is
  * linked to); it does not link it.
  */
 #ifndef CLATTN_CLATTN_OPENCL_H
@@ -30,6 +30,14 @@ extern "C" {
 CLATTN_API clattn_status clattn_cl_context_create(const clattn_context_options *options, cl_context cl, cl_device_id device,
                                                   clattn_context **context);
 
+/* The same on `count` devices of it, the first of which is the one meant wherever this header says "the device". Plans with
+ * split_devices run on all: those of the others on queues that such a plan makes, behind what the caller's queue is given.
+ * (Which devices, the caller says: drivers list the parents of sub-devices instead.) Errors also: ARGUMENT (no device, or one
+ * twice). */
+CLATTN_API clattn_status clattn_cl_context_create_devices(const clattn_context_options *options, cl_context cl,
+                                                          const cl_device_id *devices, cl_uint count,
+                                                          clattn_context **context);
+
 /* A tensor and where it lies: `offset` bytes into `mem`, a multiple of the element size. */
 typedef struct clattn_cl_arg {
     clattn_tensor_id id;
@@ -42,7 +50,7 @@ typedef struct clattn_cl_arg {
  * caller's to release. Runs of one plan that share the plan's own workspace are ordered after one another; give a workspace
  * each to let them overlap.
  * An empty tensor's mem may be NULL. wait_list is NULL exactly when wait_count is 0. The queue is not flushed, or only where
- * the plan's own workspace needs it. On failure *event is not written; kernels before the one that failed may be enqueued.
+ * the plan's own workspace needs it, or other devices do. On failure *event is not written; kernels before the one that failed may be enqueued.
  * Errors: ARGUMENT (tensors as for clattn_plan_run; a buffer too small for its view, of another context, or that kernels may not
  * read or write; a queue of another context or device), ALIAS (an output shares an element with another tensor of the same
  * memory object), WORKSPACE, OPENCL, UNSUPPORTED (not an OpenCL plan). */

@@ -15,7 +15,7 @@
 #define VECTORS TILE_COLUMNS(TILE_N)
 
 /* Row m of the flattened batch is row m % len of member m / len. */
-INLINE operand rows_of_x(const project_params *p, const global float *x, i64 m) {
+INLINE operand rows_of_x(const project_params *p, const global element *x, i64 m) {
     operand rows = operand_of(x + m / p->len * p->x.b + m % p->len * p->x.l, p->x.l, p->x.d, p->batch * p->len - m, true);
     rows.first = m % p->len;
     rows.period = p->len;
@@ -28,29 +28,29 @@ INLINE operand rows_of_x(const project_params *p, const global float *x, i64 m) 
 }
 
 /* What is added to the product in row (b, l), columns n .. n + 3. */
-INLINE float4 added(const project_params *p, const global float *bias, const global float *residual, i64 b, i64 l, i64 n) {
+INLINE float4 added(const project_params *p, const global element *bias, const global element *residual, i64 b, i64 l, i64 n) {
     float sum[4];
     UNROLL for (int e = 0; e < 4; e++) {
         sum[e] = 0.0f;
         if (n + e < p->columns) {
-            if (p->has_bias) sum[e] += bias[(n + e) * p->bias_stride];
-            if (p->has_residual) sum[e] += residual[b * p->residual.b + l * p->residual.l + (n + e) * p->residual.d];
+            if (p->has_bias) sum[e] += widen(bias[(n + e) * p->bias_stride]);
+            if (p->has_residual) sum[e] += widen(residual[b * p->residual.b + l * p->residual.l + (n + e) * p->residual.d]);
         }
     }
     return (float4)(sum[0], sum[1], sum[2], sum[3]);
 }
 
 /* Columns n .. n + 3 of row (b, l): within one head, or over the seam of heads. */
-INLINE void write_columns(const project_params *p, global float *y, i64 b, i64 l, i64 n, float4 value) {
+INLINE void write_columns(const project_params *p, global element *y, i64 b, i64 l, i64 n, float4 value) {
     const float each[4] = {value.x, value.y, value.z, value.w};
     i64 h = n / p->dim, d = n % p->dim;
-    global float *row = y + b * p->y.b + l * p->y.l;
+    global element *row = y + b * p->y.b + l * p->y.l;
     if (d + 4 <= p->dim) {
-        write_floats(row + h * p->y.h + d * p->y.d, p->y.d, value, 4);
+        write_elements(row + h * p->y.h + d * p->y.d, p->y.d, value, 4);
         return;
     }
     UNROLL for (int e = 0; e < 4; e++) {
-        if (n + e < p->columns) row[h * p->y.h + d * p->y.d] = each[e];
+        if (n + e < p->columns) row[h * p->y.h + d * p->y.d] = narrow(each[e]);
         if (++d == p->dim) {
             d = 0;
             h++;
@@ -58,7 +58,7 @@ INLINE void write_columns(const project_params *p, global float *y, i64 b, i64 l
     }
 }
 
-INLINE void write_tile(const project_params *p, const global float *bias, const global float *residual, global float *y, i64 m,
+INLINE void write_tile(const project_params *p, const global element *bias, const global element *residual, global element *y, i64 m,
                        i64 n, const float4 *acc) {
     UNROLL for (int r = 0; r < REG_M; r++) {
         const i64 row = m + item_row() + r, b = row / p->len, l = row % p->len;
@@ -70,8 +70,8 @@ INLINE void write_tile(const project_params *p, const global float *bias, const 
     }
 }
 
-KERNEL void project(const global float *x, const global float *w, const global float *bias, const global float *residual,
-                    global float *y, const project_params p) {
+KERNEL void project(const global element *x, const global element *w, const global element *bias, const global element *residual,
+                    global element *y, const project_params p) {
     local float4 tile_x[TILE_VECTORS(TILE_M, TILE_K)], tile_w[TILE_VECTORS(TILE_N, TILE_K)];
     float4 acc[REG_M * VECTORS];
     const i64 tiles_n = (p.columns + TILE_N - 1) / TILE_N;

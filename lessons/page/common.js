@@ -88,7 +88,7 @@ function typeset(text) {
     return String(text).split(/(“[^“”]+”(?:（[a-z-]+）| \([a-z-]+\))?)/).flatMap((part, n) => {
         if (n % 2 === 0) return typesetIndices(part);
         const [, quoted, rest] = part.match(/“([^“”]+)”(.*)/), lesson = data.course?.lessons.find(entry => entry.title === quoted);
-        if (lesson) return [element("a", "", `“${quoted}”`)].map(made => Object.assign(made, { href: `${lesson.name}.html` }));
+        if (lesson) return [element("a", "", "“", ...typesetIndices(quoted), "”")].map(made => Object.assign(made, { href: `${lesson.name}.html` }));
         if (quoted.startsWith("clattn ")) return [element("code", "", quoted), rest];
         return quoted.length > MOST_UNBROKEN ? typesetIndices(part) : [element("span", "quoted", ...typesetIndices(part))];
     });

@@ -1,4 +1,5 @@
-// What waits for what: nodes in lanes, each with the earliest step in which it can be computed.
+// What waits for what, over time: a lane of rows, in which each node stands in the column of the earliest step in which it can be
+// computed; in the first column, what is there from the start.
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
 
@@ -8,83 +9,108 @@ class GraphFigure {
         this.graph = block.graph;
         this.page = page;
         this.last = d3.max(this.graph.nodes, n => n.step) ?? 0;
-        this.first = d3.min(this.graph.nodes, n => n.step) ?? 0;
         this.own = this.last;
+        this.results = this.graph.nodes.filter(n => n.step > 0);
+        this.lanes = d3.range((d3.max(this.graph.nodes, n => n.lane) ?? 0) + 1);
         this.svg = d3.create("svg").attr("class", "graph").attr("role", "img").attr("aria-label", `${block.title}. ${block.summary ?? ""}`);
         this.counter = element("p", "counter");
         this.node = element("div", "wide", this.svg.node(), this.counter);
     }
 
     // One for each step of the graph, after a first picture of nothing computed.
-    get steps() { return this.last - this.first + 1; }
+    get steps() { return this.last; }
 
     draw(width) {
-        const { nodes, lanes } = this.graph, places = (d3.max(nodes, n => n.place) ?? 0) + 1, count = Math.max(1, (d3.max(nodes, n => n.lane) ?? 0) + 1);
-        const size = textSize(width), head = lanes ? size * 1.7 : 0, step = Math.min(150, width / places), radius = Math.max(5, Math.min(26, step * .36));
-        const high = head + Math.max(radius * 2 + size + 22, 80);
-        this.geometry = { size, head, step, radius, high };
-        this.width = Math.max(step * places, Math.min(width, 320));
-        this.svg.attr("viewBox", `0 0 ${this.width} ${high * count + 10}`).attr("width", this.width).attr("height", high * count + 10)
+        const { nodes, lanes } = this.graph, rows = (d3.max(nodes, n => n.place) ?? 0) + 1, size = textSize(width);
+        const left = Math.min(d3.max(nodes, n => textWidth(n.label ?? "")) * size, width * .3) + 6;
+        const column = (width - left - 2) / (this.last + 1), row = Math.min(52, Math.max(26, size * 2));
+        const radius = Math.min(row * .42, column * .3), head = size * 1.9, foot = size * 1.8;
+        const high = head + row * rows + foot + 10;
+        this.geometry = { size, left, column, row, radius, head, high };
+        this.svg.attr("viewBox", `0 0 ${width} ${high * this.lanes.length}`).attr("width", width).attr("height", high * this.lanes.length)
             .style("font-size", `${size}px`);
         this.svg.selectAll("*").remove();
         this.svg.append("defs").append("marker").attr("id", `tip-${this.block.id}`).attr("viewBox", "0 0 10 10").attr("refX", 9).attr("refY", 5)
-            .attr("markerWidth", 6).attr("markerHeight", 6).attr("orient", "auto-start-reverse")
+            .attr("markerUnits", "userSpaceOnUse").attr("markerWidth", 10).attr("markerHeight", 10).attr("orient", "auto-start-reverse")
             .append("path").attr("d", "M0,0L10,5L0,10Z").attr("class", "tip");
-        this.svg.append("g").attr("class", "labels").selectAll("text").data(lanes ?? []).join("text").attr("x", 2)
-            .attr("y", (lane, n) => n * high + size).text(lane => cut(lane, width / size));
+        this.drawAxes(lanes ?? [], rows, width);
         this.drawEdges();
         this.drawNodes();
         this.paint();
     }
 
+    x(step) { return this.geometry.left + this.geometry.column * (step + .5); }
+
     place(node) {
-        const { head, step, high, radius } = this.geometry;
-        return [(node.place + .5) * step, node.lane * high + head + radius + 6];
+        const { head, row, high } = this.geometry;
+        return [this.x(node.step), node.lane * high + head + row * (node.place + .5)];
+    }
+
+    // The name of each lane, of its rows and of its columns.
+    drawAxes(names, rows, width) {
+        const { size, left, head, row, high, column } = this.geometry;
+        const wide = say("一开始就有", "from the start"), start = textWidth(wide) * size <= column * 1.1 ? wide : say("词", "words");
+        for (const lane of this.lanes) {
+            const labels = this.svg.append("g").attr("class", "labels").attr("transform", `translate(0,${lane * high})`);
+            labels.append("text").attr("class", "lane-name").attr("x", 2).attr("y", size * 1.1).text(cut(names[lane] ?? "", width / size));
+            labels.append("g").selectAll("text").data(this.graph.nodes.filter(n => n.lane === lane && n.step === 0)).join("text")
+                .attr("x", left - 6).attr("y", n => head + row * (n.place + .5)).attr("dy", ".35em").attr("text-anchor", "end")
+                .text(n => cut(n.label ?? "", (left - 6) / size));
+            labels.append("g").selectAll("text").data(d3.range(this.last + 1)).join("text").attr("x", step => this.x(step))
+                .attr("y", head + row * rows + size * 1.3).attr("text-anchor", "middle")
+                .text(step => step === 0 ? start : step === 1 && column > size * 4 ? say("第 1 步", "step 1") : step);
+            labels.append("line").attr("class", "base").attr("x1", left).attr("x2", width - 2)
+                .attr("y1", head + row * rows + 2).attr("y2", head + row * rows + 2);
+        }
     }
 
     drawEdges() {
-        const { nodes, edges } = this.graph, { radius } = this.geometry;
+        const { nodes, edges } = this.graph, { radius, column } = this.geometry;
+        const tip = edges.length > 120 || column < 60 ? null : `url(#tip-${this.block.id})`; // no room
         this.edges = this.svg.append("g").selectAll("path").data(edges).join("path").attr("class", "edge")
-            .attr("marker-end", edges.length > 60 ? null : `url(#tip-${this.block.id})`).attr("d", ([from, to]) => {
+            .attr("marker-end", tip).attr("d", ([from, to]) => {
                 const [x0, y0] = this.place(nodes[from]), [x1, y1] = this.place(nodes[to]);
                 const length = Math.hypot(x1 - x0, y1 - y0) || 1, dx = (x1 - x0) / length * radius, dy = (y1 - y0) / length * radius;
-                const far = y0 === y1 && Math.abs(nodes[to].place - nodes[from].place) > 1;
-                return far ? `M${x0},${y0 - radius}Q${(x0 + x1) / 2},${y0 - radius - 44} ${x1},${y1 - radius}`
-                    : `M${x0 + dx},${y0 + dy}L${x1 - dx},${y1 - dy}`;
+                return `M${x0 + dx},${y0 + dy}L${x1 - dx},${y1 - dy}`;
             });
     }
 
     drawNodes() {
-        const { size, radius, step } = this.geometry;
+        const { radius, size } = this.geometry, text = Math.min(size, radius * 1.3);
         this.nodes = this.svg.append("g").selectAll("g").data(this.graph.nodes).join("g")
             .attr("transform", node => `translate(${this.place(node)})`);
-        this.nodes.append("circle").attr("r", radius);
-        this.nodes.append("text").attr("class", "step").attr("dy", ".35em").attr("text-anchor", "middle").text(node => node.step);
-        this.nodes.append("text").attr("class", "name").attr("y", radius + size).attr("text-anchor", "middle")
-            .style("font-size", `${size * .86}px`).text(node => cut(node.label ?? "", step / size / .86));
+        this.nodes.filter(node => node.step === 0).append("rect").attr("x", -radius * .8).attr("y", -radius * .8)
+            .attr("width", radius * 1.6).attr("height", radius * 1.6);
+        const results = this.nodes.filter(node => node.step > 0);
+        results.append("circle").attr("r", radius);
+        if (text >= 9)
+            results.append("text").attr("class", "step").attr("dy", ".35em").attr("text-anchor", "middle").style("font-size", `${text}px`)
+                .text(node => node.step);
     }
 
     // Steps of its own: 0, nothing computed; n, all that can be computed in n steps.
     show(step, own) {
-        this.own = own === undefined ? this.last : this.first + own - 1;
+        this.own = own === undefined ? this.last : own;
         if (this.nodes) this.paint();
     }
 
     paint() {
         const { nodes } = this.graph, done = node => node.step <= this.own;
-        this.nodes.attr("class", node => ["node", done(node) ? "done" : "", node.step === this.own ? "fresh" : ""].join(" "));
-        this.edges.attr("class", ([from, to]) => ["edge", done(nodes[to]) ? "done" : "", nodes[to].step === this.own ? "fresh" : ""].join(" "));
-        const count = Math.max(0, this.own - this.first + 1), ready = nodes.filter(done).length;
-        this.counter.textContent = say(`第 ${count} / ${this.steps} 步：算完 ${ready} / ${nodes.length} 个。圆里的数字是最早能算它的那一步。`,
-            `Step ${count} of ${this.steps}: ${ready} of ${nodes.length} are computed. The number in a circle is the earliest step in which it can be.`);
+        this.nodes.attr("class", node => ["node", node.step === 0 ? "input" : done(node) ? "done" : "",
+            node.step > 0 && node.step === this.own ? "fresh" : ""].join(" "));
+        this.edges.attr("class", ([, to]) => ["edge", done(nodes[to]) ? "done" : "", nodes[to].step === this.own ? "fresh" : ""].join(" "));
+        const ready = lane => this.results.filter(node => node.lane === lane && done(node)).length, all = lane => this.results.filter(node => node.lane === lane).length;
+        const tally = this.lanes.map(lane => `${ready(lane)} / ${all(lane)}`).join(say("，下 ", ", below "));
+        this.counter.textContent = say(`第 ${this.own} / ${this.last} 步：算完的结果，上 ${tally}。方块是词，圆是结果，圆里的数字是最早能算它的那一步；箭头从它要等的来。`,
+            `Step ${this.own} of ${this.last}: results computed, above ${tally}. Squares are words, circles results; the number in a circle is the earliest step in which it can be computed, and arrows come from what it waits for.`);
     }
 
     table() {
         const { nodes, edges, lanes } = this.graph;
         return {
-            head: [say("节点", "node"), say("行", "lane"), say("最早的步", "earliest step"), say("要等", "waits for")],
-            rows: nodes.map((node, n) => [node.label ?? "", lanes?.[node.lane] ?? String(node.lane), String(node.step),
-                edges.filter(([, to]) => to === n).map(([from]) => nodes[from].label).join(", ")]),
+            head: [say("结果", "result"), say("行", "lane"), say("最早的步", "earliest step"), say("要等", "waits for")],
+            rows: nodes.flatMap((node, n) => node.step === 0 ? [] : [[node.label ?? "", lanes?.[node.lane] ?? String(node.lane), String(node.step),
+                edges.filter(([, to]) => to === n).map(([from]) => nodes[from]).map(from => from.step > 0 ? say(`${from.label} 的结果`, `result of ${from.label}`) : from.label).join(", ")]]),
         };
     }
 }

@@ -19,7 +19,8 @@ class LanesFigure {
 
     get pause() { return this.slower * this.block.lanes.slowed / this.steps; }
 
-    get time() { return this.slower * this.own / this.steps; }
+    // The end is the end, however its parts are rounded.
+    get time() { return this.own >= this.steps ? this.slower : this.slower * this.own / this.steps; }
 
     clock() {
         const { slowed } = this.block.lanes, times = precise(slowed >= 1 ? slowed : 1 / slowed);

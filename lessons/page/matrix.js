@@ -26,7 +26,8 @@ class MatrixFigure {
 
     notes() {
         const { averaged } = this.matrix;
-        if (!averaged) return this.tops().some(Boolean) ? [element("p", "note", say("虚线框：这一行里最大的。", "Dashed: the largest of its row."))] : [];
+        const more = this.matrix.cell_decimals ? say("看不出谁大的格子多写几位。", " Cells have more digits where it takes them to tell the largest.") : "";
+        if (!averaged) return this.tops().some(row => row.length) ? [element("p", "note", say("虚线框：这一行里最大的。", "Dashed: the largest of its row."), more)] : [];
         const cells = `${averaged[0]} × ${averaged[1]}`;
         return [element("p", "note", say(`太大，画不下：每一格是 ${cells} 个数的平均。`,
             `Too large to draw whole: each cell is the mean of ${cells} numbers.`))];
@@ -50,11 +51,11 @@ class MatrixFigure {
     }
 
     measure(width) {
-        const { rows, cols, row_labels, col_labels, row_axis, decimals } = this.matrix;
+        const { rows, cols, row_labels, col_labels, row_axis } = this.matrix;
         const names = (labels, count) => d3.range(count).map(n => label(labels, n));
         const size = textSize(width), widest = list => d3.max(list, textWidth) * size;
         const left = Math.min(widest(names(row_labels, rows)) + 12, width * .38) + (row_axis ? size + 8 : 0);
-        const numbers = this.matrix.values.flat().map(v => shown(v, decimals));
+        const numbers = d3.range(rows * cols).map(n => shownCell(this.matrix, Math.floor(n / cols), n % cols));
         const wanted = Math.max(widest(numbers) * .94 + 16, size * 3.2, Math.min(widest(names(col_labels, cols)) + 12, 130));
         const fit = room => Math.min(wanted, Math.max(4, room / (cols + this.rowsAdd)));
         const longest = Math.min(widest(names(col_labels, cols)), 128), turned = longest + 4 > fit(width - left - 4);
@@ -193,8 +194,8 @@ class MatrixFigure {
             active?.[0] === i && active?.[1] === j ? "active" : "", tops[i]?.includes(j) && known(i, j) ? "top" : ""].join(" "));
         this.cells.select("rect").attr("fill", ({ i, j }) =>
             known(i, j) && !isMasked(matrix, i, j) ? this.colour(matrix.values[i][j]) ?? (matrix.ledger ? "var(--paper)" : "url(#hatch)") : "url(#hatch)");
-        this.cells.select("text").text(({ i, j }) => !known(i, j) ? "" : isMasked(matrix, i, j) ? "•"
-            : shown(matrix.values[i][j], matrix.decimals))
+        this.cells.select("text").text(({ i, j }) => !known(i, j) ? "" : isMasked(matrix, i, j) ? matrix.ledger ? "–" : "•"
+            : shownCell(matrix, i, j))
             .style("fill", ({ i, j }) => {
                 const colour = isMasked(matrix, i, j) ? null : this.colour(matrix.values[i][j]);
                 return colour ? inkOn(colour) : "currentColor";
@@ -203,14 +204,14 @@ class MatrixFigure {
         this.svg.selectAll(".active, .source, .fresh").raise();
     }
 
-    // The largest of each row, where looking at whom is the question: all that look alike; none where all do.
+    // The largest of each row, where looking at whom is the question, as the numbers are, not as they are shown; none where all are.
     tops() {
-        const { matrix } = this, text = value => shown(value, matrix.decimals);
-        if (matrix.averaged || matrix.cols < 2 || !["scores", "weights"].includes(matrix.role)) return [];
-        return matrix.values.map((row, i) => {
+        const { matrix } = this;
+        if (matrix.averaged || matrix.ledger || matrix.cols < 2 || !["scores", "weights"].includes(matrix.role)) return [];
+        return matrix.top ?? matrix.values.map((row, i) => {
             const live = liveColumns(matrix, i).filter(j => typeof row[j] === "number"), most = d3.max(live, j => row[j]);
-            const alike = live.filter(j => text(row[j]) === text(most));
-            return alike.length < live.length ? alike : null;
+            const largest = live.filter(j => row[j] === most);
+            return largest.length < live.length ? largest : [];
         });
     }
 

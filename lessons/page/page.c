@@ -8,6 +8,7 @@
 #include "cli/html.h"
 #include "page_average.h"
 #include "page_files.h"
+#include "symbols.h"
 #include "third_party/d3.h"
 
 const char *page_question(const doc *doc) {
@@ -84,6 +85,20 @@ static bool put_entry(cJSON *array, const page_entry *entry) {
            cJSON_AddNumberToObject(object, "minutes", entry->minutes) != NULL;
 }
 
+static bool put_symbols(cJSON *object, doc_language language) {
+    cJSON *list = cJSON_AddArrayToObject(object, "symbols");
+    bool whole = list != NULL;
+    for (const lesson_symbol *symbol = lesson_symbols; whole && symbol->symbol != NULL; symbol++) {
+        cJSON *entry = cJSON_CreateObject();
+        whole = entry != NULL && cJSON_AddItemToArray(list, entry);
+        if (!whole) cJSON_Delete(entry);
+        whole = whole && cJSON_AddStringToObject(entry, "symbol", symbol->symbol) != NULL &&
+                cJSON_AddStringToObject(entry, "meaning", language == DOC_ZH ? symbol->zh : symbol->en) != NULL &&
+                cJSON_AddStringToObject(entry, "lesson", symbol->lesson) != NULL;
+    }
+    return whole;
+}
+
 static bool put_course(cJSON *root, const page_course *course) {
     cJSON *object = cJSON_AddObjectToObject(root, "course");
     cJSON *lessons = object != NULL ? cJSON_AddArrayToObject(object, "lessons") : NULL;
@@ -108,7 +123,8 @@ static char *data_text(doc_language language, const doc *doc, const page_course 
     cJSON *root = cJSON_CreateObject();
     char *text = NULL;
     if (root != NULL && cJSON_AddStringToObject(root, "language", language == DOC_ZH ? "zh" : "en") != NULL &&
-        (doc == NULL || put_document(root, doc)) && (course == NULL || put_course(root, course)))
+        (doc == NULL || put_document(root, doc)) && (course == NULL || put_course(root, course)) &&
+        (doc != NULL || put_symbols(root, language)))
         text = cJSON_PrintUnformatted(root);
     cJSON_Delete(root);
     return text;

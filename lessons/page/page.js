@@ -18,6 +18,20 @@ function question(block) {
         element("p", "", ...typeset(block.text)), ask, answer);
 }
 
+// For those who do not step: all of the page at once, where motion is to be reduced, when they have made their guess.
+function shortcut(page) {
+    const made = element("button", "finish unprinted", say("猜好了：显示全部结果", "I have guessed: show all results"));
+    made.type = "button";
+    made.addEventListener("click", () => page.player.finish());
+    return made;
+}
+
+// On paper answers stand at the end, where they are not read with the questions.
+function answers(lesson) {
+    return element("section", "answers printed", element("h2", "", say("答案", "The answer")),
+        ...lesson.blocks.filter(block => block.kind === "question").map(block => element("p", "", ...typeset(block.answer ?? ""))));
+}
+
 function misconception(block) {
     return element("aside", "card misconception", element("h2", "", say("常见的误解", "A common misconception")),
         element("p", "belief", element("b", "", say("✗ 有人说：", "✗ Some say: ")), ...typeset(block.text)),
@@ -49,7 +63,8 @@ class Page {
         bar.setAttribute("aria-label", say("播放", "player"));
         document.body.append(header(lesson.title, say(`约 ${lesson.minutes} 分钟`, `about ${lesson.minutes} min`),
             say(`数字在这台机器上算出：${lesson.device}`, `computed here, on ${lesson.device}`)),
-        this.main, navigation("steps foot"), bar, hatch());
+        this.main, answers(lesson), navigation("steps foot"), bar, hatch());
+        if (calm.matches) this.main.querySelector(".predict")?.append(shortcut(this));
         this.resize();
         new ResizeObserver(() => this.resize()).observe(this.main);
         addEventListener("beforeprint", () => this.print(true));
@@ -225,4 +240,4 @@ function hatch() {
 }
 
 if (data.lesson) new Page(data.lesson);
-else coursePage(data.course);
+else coursePage(data.course, data.symbols);

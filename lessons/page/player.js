@@ -55,8 +55,10 @@ class Player {
             this.button("full", say("全屏（F）", "full screen (F)"), () => this.fullScreen()));
     }
 
-    // Where motion is to be reduced, the page begins with all of it shown.
-    start() { this.draw(calm.matches ? this.frames.length - 1 : 0, false); }
+    // The question comes first in every mode; where motion is to be reduced, each step appears as it ends.
+    start() { this.draw(0, false); }
+
+    finish() { this.go(this.frames.length - 1); }
 
     go(at) {
         this.pause();

@@ -18,12 +18,21 @@ class PlotFigure {
         this.node = element("div", "wide", this.legend(), this.svg.node(), this.note());
     }
 
-    // What a logarithmic axis has no place for.
+    // What has to be known to read the picture.
     note() {
-        const { y, series } = this.plot, lost = series.filter(s => y.logarithmic && s.y.some(v => v === 0)).map(s => s.name);
-        if (!lost.length) return null;
-        return element("p", "note", say(`${lost.join("、")}：是 0 的点不在对数轴上。`, `${lost.join(", ")}: points that are 0 have no place on a logarithmic axis.`));
+        const { x, y, series } = this.plot, notes = [];
+        if (x.logarithmic && y.logarithmic) notes.push(say("两条轴都是对数轴", "both axes are logarithmic"));
+        else if (x.logarithmic) notes.push(say("横轴是对数轴", "the horizontal axis is logarithmic"));
+        else if (y.logarithmic) notes.push(say("纵轴是对数轴", "the vertical axis is logarithmic"));
+        if (this.zero) notes.push(say("对数轴到不了 0，所以 0 画在断口下面", "the vertical one never reaches 0, which stands below a gap"));
+        if (series.some(s => s.low)) notes.push(say("I 形：中间一半的运行落在这里", "I: where the middle half of the runs lies"));
+        if (!notes.length) return null;
+        const text = notes.join(say("；", ", "));
+        return element("p", "note", say(`${text}。`, `${text[0].toUpperCase()}${text.slice(1)}.`));
     }
+
+    // Whether there is a 0 that a logarithmic axis has no place for.
+    get zero() { return this.plot.y.logarithmic && this.plot.series.some(s => s.y.some(v => v === 0)); }
 
     // ---- series ----
 
@@ -67,16 +76,19 @@ class PlotFigure {
 
     scales(width) {
         const { plot } = this, g = this.geometry;
-        let [low, high] = this.values(plot.y, plot.series.flatMap(s => s.y));
-        if (plot.mark === "bars" && !plot.y.logarithmic) [low, high] = [Math.min(0, low), Math.max(0, high)];
+        let [low, high] = this.values(plot.y, plot.series.flatMap(s => [...s.y, ...s.low ?? [], ...s.high ?? []]));
+        if (!plot.y.logarithmic) [low, high] = [Math.min(0, low), Math.max(0, high)]; // heights can be compared
         const make = axis => axis.logarithmic ? d3.scaleLog() : d3.scaleLinear();
-        this.y = make(plot.y).domain([low, high]).range([g.height - g.bottom, g.top]);
+        this.y = make(plot.y).domain([low, high]).range([g.height - g.bottom - (this.zero ? g.size * 2.2 : 0), g.top]);
         if (plot.y.low === undefined) this.y.nice();
         if (plot.mark === "bars")
             this.x = d3.scaleBand(this.xs, [g.left, width - g.right]).padding(.25);
         else
             this.x = make(plot.x).domain(this.values(plot.x, this.xs)).range([g.left, width - g.right]);
     }
+
+    // Where a value stands; 0 of a logarithmic axis at the foot.
+    level(y) { return this.zero && y === 0 ? this.geometry.height - this.geometry.bottom : this.y(y); }
 
     place(x) { return this.plot.mark === "bars" ? this.x(x) + this.x.bandwidth() / 2 : this.x(x); }
 
@@ -88,16 +100,23 @@ class PlotFigure {
     draw(width) {
         const { plot } = this, size = textSize(width);
         const height = Math.min(420, Math.max(240, width * .5));
-        this.geometry = { size, height, top: size + 16, right: 18, bottom: size * 2 + 26, left: size * 4 };
+        const names = this.categoryLines(width, size), lines = d3.max(names, name => name.length) ?? 1;
+        this.geometry = { size, height: height + (lines - 1) * size, top: size + 16, right: 18, bottom: size * (1 + lines) + 26, left: size * 4, names };
         this.width = width;
-        this.svg.attr("viewBox", `0 0 ${width} ${height}`).attr("width", width).attr("height", height).style("font-size", `${size}px`);
+        this.svg.attr("viewBox", `0 0 ${width} ${this.geometry.height}`).attr("width", width).attr("height", this.geometry.height).style("font-size", `${size}px`);
         this.svg.selectAll("*").remove();
         this.scales(width);
         this.drawAxes();
         if (plot.mark === "bars") this.drawBars();
         else this.drawLines();
         this.cursor = this.svg.append("line").attr("class", "cursor").attr("y1", this.geometry.top)
-            .attr("y2", height - this.geometry.bottom).attr("visibility", "hidden");
+            .attr("y2", this.geometry.height - this.geometry.bottom).attr("visibility", "hidden");
+    }
+
+    // The names of bars, each on as many lines as it has to take.
+    categoryLines(width, size) {
+        const { categories, series } = this.plot, room = (width - size * 4 - 18) / Math.max(1, this.xs.length) / size;
+        return (series.length && categories ? categories : []).map(name => textWidth(name) <= room ? [name] : name.split(" "));
     }
 
     xTicks() {
@@ -120,23 +139,36 @@ class PlotFigure {
         svg.append("g").attr("class", "labels").selectAll("text").data(every).join("text").attr("x", g.left - 8).attr("y", this.y)
             .attr("dy", ".35em").attr("text-anchor", "end").text(t => this.tickText(t));
         svg.append("line").attr("class", "base").attr("x1", g.left).attr("x2", width - g.right).attr("y1", low).attr("y2", low);
+        if (this.zero) this.drawGap(low);
         const ticks = this.xTicks(), step = (width - g.left - g.right) / Math.max(ticks.length, 1);
         svg.append("g").attr("class", "labels").selectAll("text").data(ticks).join("text")
             .attr("x", x => this.place(x)).attr("y", low + g.size + 6).attr("text-anchor", "middle")
-            .text(x => plot.categories ? cut(plot.categories[x] ?? "", step / g.size) : this.tickText(x));
+            .each((x, n, all) => {
+                const at = d3.select(all[n]);
+                if (!plot.categories) return at.text(this.tickText(x));
+                return (g.names[x] ?? []).forEach((line, m) => at.append("tspan").attr("x", this.place(x)).attr("dy", m ? "1.05em" : null).text(cut(line, step / g.size)));
+            });
         svg.append("text").attr("class", "axis-name").attr("x", (g.left + width - g.right) / 2).attr("y", g.height - 8)
             .attr("text-anchor", "middle").call(typesetSvg, plot.x.label ?? "");
         svg.append("text").attr("class", "axis-name").attr("x", 4).attr("y", g.size).call(typesetSvg, plot.y.label ?? "");
     }
 
+    // Between 0 and the rest of a logarithmic axis.
+    drawGap(low) {
+        const { svg, width, geometry: g } = this, at = (low + this.y.range()[0]) / 2, teeth = d3.range(Math.floor((width - g.left - g.right) / 8));
+        svg.append("path").attr("class", "gap").attr("d", `M${teeth.map(n => `${g.left + n * 8},${at + (n % 2 ? 3 : -3)}`).join("L")}`);
+        svg.append("g").attr("class", "labels").append("text").attr("x", g.left - 8).attr("y", low).attr("dy", ".2em").attr("text-anchor", "end").text("0");
+    }
+
     drawLines() {
-        const { plot, svg } = this, drawn = y => typeof y === "number" && (!plot.y.logarithmic || y > 0);
+        const { plot, svg } = this, drawn = y => typeof y === "number" && (!plot.y.logarithmic || y >= 0);
         plot.series.forEach((series, n) => {
             const points = series.x.map((x, k) => ({ x, y: series.y[k] })).filter(p => drawn(p.y) && (!plot.x.logarithmic || p.x > 0));
-            svg.append("path").attr("class", "line").attr("d", d3.line(p => this.x(p.x), p => this.y(p.y))(points)).call(this.stroke(n));
+            svg.append("path").attr("class", "line").attr("d", d3.line(p => this.x(p.x), p => this.level(p.y))(points)).call(this.stroke(n));
             if (points.length > 40) return;
+            if (series.low) series.x.forEach((x, k) => this.drawSpread(this.x(x), this.y(series.low[k]), this.y(series.high[k])));
             svg.append("g").selectAll("path").data(points).join("path").attr("class", "mark").attr("fill", this.colour(n))
-                .attr("transform", p => `translate(${this.x(p.x)},${this.y(p.y)})`).attr("d", d3.symbol(marks[n % 8], 70)());
+                .attr("transform", p => `translate(${this.x(p.x)},${this.level(p.y)})`).attr("d", d3.symbol(marks[n % 8], 70)());
         });
     }
 
@@ -149,10 +181,16 @@ class PlotFigure {
             const at = this.y(value), left = this.x(x) + inner(n), text = shown(value, plot.decimals);
             svg.append("rect").attr("class", "bar").attr("x", left).attr("width", inner.bandwidth()).attr("y", Math.min(at, floor))
                 .attr("height", Math.abs(at - floor)).call(this.fill(n));
+            const top = series.high ? Math.min(at, this.y(series.high[k])) : at;
+            if (series.low) this.drawSpread(left + inner.bandwidth() / 2, this.y(series.low[k]), this.y(series.high[k]));
             if (textWidth(text) * size <= inner.bandwidth() + 10)
-                svg.append("text").attr("class", "value").attr("x", left + inner.bandwidth() / 2).attr("y", value < 0 ? at + size + 2 : at - 5)
+                svg.append("text").attr("class", "value").attr("x", left + inner.bandwidth() / 2).attr("y", value < 0 ? at + size + 2 : top - 5)
                     .attr("text-anchor", "middle").style("font-size", `${size}px`).text(text);
         }));
+    }
+
+    drawSpread(x, low, high) {
+        this.svg.append("path").attr("class", "spread").attr("d", `M${x - 7},${high}h14m-7,0V${low}m-7,0h14`);
     }
 
     // ---- pointing ----
@@ -167,7 +205,9 @@ class PlotFigure {
         const name = plot.categories ? plot.categories[x] : `${plot.x.label ?? "x"} = ${precise(x)}`;
         const values = plot.series.flatMap((series, s) => {
             const k = series.x.indexOf(x);
-            return k < 0 ? [] : [[`   ${series.name ?? ""} `], [shown(series.y[k], Math.max(plot.decimals, 0)), series.role]];
+            const text = value => shown(value, Math.max(plot.decimals, 0));
+            const spread = k >= 0 && series.low ? [[say(`（中间一半 ${text(series.low[k])} – ${text(series.high[k])}）`, ` (middle half ${text(series.low[k])} – ${text(series.high[k])})`)]] : [];
+            return k < 0 ? [] : [[`   ${series.name ?? ""} `], [text(series.y[k]), series.role], ...spread];
         });
         this.page.explain([[`${name}:`], ...values], []);
     }
@@ -193,10 +233,11 @@ class PlotFigure {
     table() {
         const { plot } = this;
         return {
-            head: [plot.x.label ?? "", ...plot.series.map(s => s.name ?? plot.y.label ?? "")],
-            rows: this.xs.map(x => [plot.categories ? plot.categories[x] ?? "" : precise(x), ...plot.series.map(s => {
-                const k = s.x.indexOf(x);
-                return k < 0 ? "" : precise(s.y[k]);
+            head: [plot.x.label ?? "", ...plot.series.flatMap(s => [s.name ?? plot.y.label ?? "",
+                ...s.low ? [say("第一四分位", "first quartile"), say("第三四分位", "third quartile")] : []])],
+            rows: this.xs.map(x => [plot.categories ? plot.categories[x] ?? "" : precise(x), ...plot.series.flatMap(s => {
+                const k = s.x.indexOf(x), text = list => k < 0 ? "" : precise(list[k]);
+                return [text(s.y), ...s.low ? [text(s.low), text(s.high)] : []];
             })]),
         };
     }

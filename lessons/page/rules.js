@@ -13,11 +13,15 @@ for (const matrix of matrices.values())
 const TERMS = 10;
 
 const isMasked = (matrix, i, j) => Boolean(matrix.masked?.[i][j]);
+
+// The decimals of a cell, and its number as it is shown.
+const decimalsOf = (matrix, i, j) => matrix.cell_decimals?.[i][j] ?? matrix.decimals;
+const shownCell = (matrix, i, j) => shown(matrix.values[i][j], decimalsOf(matrix, i, j));
 const label = (labels, index) => labels ? labels[index] : String(index);
 
 // Pieces of a formula: [text, role of its colour].
 function number(matrix, i, j, inProduct) {
-    const text = shown(matrix.values[i][j], matrix.decimals);
+    const text = shownCell(matrix, i, j);
     return [inProduct ? factor(text) : text, matrix.role];
 }
 
@@ -73,6 +77,11 @@ const rules = {
         formula: (m, i, j, l, r) => [number(l, i, j), [" − "], number(r, i, j, true)],
         sources: (i, j) => [["left", i, j], ["right", i, j]],
     },
+    log: {
+        value: (m, i, j, l) => Math.log(l.values[i][j]),
+        formula: (m, i, j, l) => [["log "], number(l, i, j)],
+        sources: (i, j) => [["left", i, j]],
+    },
     tanh: {
         value: (m, i, j, l) => Math.tanh(l.values[i][j]),
         formula: (m, i, j, l) => [["tanh("], number(l, i, j), [")"]],
@@ -101,16 +110,17 @@ const cellName = (matrix, i, j) => matrix.rows * matrix.cols === 1 ? matrix.symb
 // "S[a, b] = ..." with the cell's numbers, as pieces.
 function formulaOf(matrix, i, j) {
     const name = [cellName(matrix, i, j), matrix.role];
-    if (isMasked(matrix, i, j)) return [name, [say(" 被遮住：不参加计算", " is masked: it takes no part")]];
+    if (isMasked(matrix, i, j))
+        return [name, [matrix.ledger ? say(" 还没有", " is not there yet") : say(" 被遮住：不参加计算", " is masked: it takes no part")]];
     const value = matrix.values[i][j], rule = ruleOf(matrix);
     if (matrix.averaged) {
         const [rows, cols] = matrix.averaged;
         return [name, [say(` = ${rows}×${cols} 格的平均 ≈ `, ` = the mean of ${rows} × ${cols} cells ≈ `)], [shown(value, matrix.decimals + 1)]];
     }
-    if (!rule) return [name, [" = "], [shown(value, matrix.decimals)]];
+    if (!rule) return [name, [" = "], [shownCell(matrix, i, j)]];
     const right = matrices.get(matrix.right), left = matrices.get(matrix.left);
-    const exact = matrix.rule !== "softmax" && matrix.rule !== "tanh" && [left, right].every(m => !m || m.decimals === 0) && matrix.decimals === 0;
-    const digits = matrix.decimals + (exact ? 0 : 1);
+    const exact = !["softmax", "tanh", "log"].includes(matrix.rule) && [left, right].every(m => !m || m.decimals === 0) && matrix.decimals === 0;
+    const digits = decimalsOf(matrix, i, j) + (exact ? 0 : 1);
     return [name, [" = "], ...rule.formula(matrix, i, j, left, right), [exact ? " = " : " ≈ "], [shown(value, digits), matrix.role]];
 }
 
@@ -130,6 +140,8 @@ function recompute(id) {
     for (const [other, matrix] of matrices) {
         const rule = ruleOf(matrix);
         if (!rule?.value || !(matrix.left === id || matrix.right === id)) continue;
+        delete matrix.top; // of the numbers that were
+        delete matrix.cell_decimals;
         for (let i = 0; i < matrix.rows; i++)
             for (let j = 0; j < matrix.cols; j++)
                 if (!isMasked(matrix, i, j))

@@ -9,11 +9,18 @@ const MOST_NAMES = 24;
 const NAME_PLACES = [
     { dx: 10, dy: -8, anchor: "start" }, { dx: -10, dy: -8, anchor: "end" }, { dx: 10, dy: 20, anchor: "start" },
     { dx: -10, dy: 20, anchor: "end" }, { dx: 0, dy: -14, anchor: "middle" }, { dx: 0, dy: 26, anchor: "middle" },
-    { dx: 14, dy: -26, anchor: "start" }, { dx: -14, dy: -26, anchor: "end" }, { dx: 14, dy: 40, anchor: "start" },
+    { dx: 14, dy: 5, anchor: "start" }, { dx: -14, dy: 5, anchor: "end" }, { dx: 14, dy: -26, anchor: "start" },
+    { dx: -14, dy: -26, anchor: "end" }, { dx: 14, dy: 40, anchor: "start" }, { dx: -14, dy: 40, anchor: "end" },
 ];
 
 // The area that two boxes, [left, top, right, bottom], have in common.
 const overlap = (a, b) => Math.max(0, Math.min(a[2], b[2]) - Math.max(a[0], b[0])) * Math.max(0, Math.min(a[3], b[3]) - Math.max(a[1], b[1]));
+
+// What a line covers, as boxes one behind another.
+function boxesOfLine([x0, y0], [x1, y1]) {
+    const count = Math.ceil(Math.hypot(x1 - x0, y1 - y0) / 6);
+    return d3.range(count).map(n => (n + .5) / count).map(t => [x0 + t * (x1 - x0), y0 + t * (y1 - y0)]).map(([x, y]) => [x - 4, y - 4, x + 4, y + 4]);
+}
 
 class SpaceFigure {
     constructor(block, page) {
@@ -123,6 +130,7 @@ class SpaceFigure {
         const ends = this.space.points.map(p => this.project(this.space.arrows ? p.to : p.from)), covered = [];
         const starts = this.space.arrows ? this.space.points.map(p => this.project(p.from)) : [];
         for (const [x, y] of [...ends, ...starts]) covered.push([x - 7, y - 7, x + 7, y + 7]);
+        starts.forEach((start, n) => covered.push(...boxesOfLine(start, ends[n])));
         covered.push(...this.ticks);
         return this.space.points.map((point, n) => {
             if (n % every) return null;
@@ -131,7 +139,8 @@ class SpaceFigure {
                 const left = ends[n][0] + place.dx - { start: 0, middle: wide / 2, end: wide }[place.anchor], base = ends[n][1] + place.dy;
                 return { place, box: [left, base - high * .85, left + wide, base + high * .2] };
             });
-            const best = d3.least(boxes, ({ box }) => d3.sum(covered, other => overlap(box, other)));
+            const outside = box => overlap(box, box) - overlap(box, [0, 0, this.width, this.height]);
+            const best = d3.least(boxes, ({ box }) => d3.sum(covered, other => overlap(box, other)) + 4 * outside(box));
             covered.push(best.box);
             return best.place;
         });

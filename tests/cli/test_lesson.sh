@@ -65,6 +65,14 @@ prints 'Predict first'
 hides '先猜一猜'
 environment=()
 
+# ---- symbols
+good symbols
+prints 'd_k               qkv '
+good symbols --lang zh
+prints '头数'
+[ "$(LC_ALL=C.UTF-8 wc -L <stdout)" -le 80 ] || failed 'the symbols are wider than 80 columns'
+bad 'belongs to no option' symbols heads
+
 # ---- the figures of the documents, at their precision, as they are read
 good rnn-step
 prints '0.885'
@@ -75,7 +83,7 @@ for figure in 0.605 0.507 0.425 0.887 0.865 0.675 0.997 0.968 0.814 0.998 0.811 
 good alignment
 for figure in 0.774 0.780 0.075 0.073; do prints "$figure"; done
 good projection
-for figure in 'it      0.25    0.99    0.64' 'it      0.85    0.00   -0.20' '“chased” > “the” > “ball”' '“ball” > “chased” > “the”'; do prints "$figure"; done
+for figure in 'it     0.25    0.99    0.64' 'it     0.85    0.00   -0.20' '“chased” > “the” > “ball”' '“ball” > “chased” > “the”'; do prints "$figure"; done
 good matmul
 for figure in '1×5 + 2×7 = 19' '= 22' '= 43' '= 50'; do prints "$figure"; done
 good qkv
@@ -83,7 +91,7 @@ prints 'The      -0.34  -1.46  -1.02  -0.37'
 good word-vectors
 prints '中国    2.37   4.65  10.58'
 good mask
-prints '可爱 cute    0.19  0.21  0.17  0.22  0.21'
+prints '可爱 cute     0.19   0.21   0.17   0.22   0.21'
 
 # ---- 80 columns, as the C library counts them, in both languages; plain where nobody looks
 good all --lang zh

@@ -237,7 +237,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const uint8_t kind = take(&s), device = take(&s) % 2;
     clattn_plan_options options = CLATTN_PLAN_OPTIONS_INIT;
     options.algorithm = (clattn_algorithm)(take(&s) % 5);
-    options.require_fused = take(&s) % 8 == 1;
+    const uint8_t flags = take(&s);
+    options.require_fused = flags % 8 == 1;
+    options.split_devices = flags % 64 == 2;
     union {
         clattn_attention_desc attention;
         clattn_merge_desc merge;

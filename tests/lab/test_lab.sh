@@ -96,6 +96,9 @@ planted zeros 'wrong'
 says 'likely cause: every element is zero'
 planted replay 'wrong'
 says 'likely cause: these are the results of an earlier launch'
+planted crash 'crash'
+says 'one work-group: rows 5, cols 37'
+says 'the process that ran it was ended by signal'
 planted far 'out of bounds'
 says 'writes element 4194489 of weights, which has 185'
 planted near 'out of bounds'
@@ -113,6 +116,23 @@ if $has_oclgrind; then
 fi
 lab 1 softmax --kernel "$here/planted/barrier.cl" --no-timing --no-oclgrind
 grep -qE 'verdict: (wrong|unstable) \(' out || failed "a missing barrier passes where there is no simulator: $(cat out)"
+
+# ---- a time that cannot be ---------------------------------------------------------------------------------------------
+
+# Data are fresh for every launch and all of the output is checked, so a kernel that computes within its launch cannot be faster
+# than arithmetic and bytes allow. One that plays the worker can: it computes before the launch is asked for, and answers at once.
+if [ "$(uname -m)" = x86_64 ]; then
+    lab 1 weighted-values --kernel "$here/planted/early.cl" --no-oclgrind --json early.json
+    says 'shapes: 7 of 7'
+    says 'verdict: correct'
+    says 'not believed: this device takes at least'
+    says_not '% of peak'
+    [ ! -e early.json ] || grep -q '"believed":[[:space:]]*false' early.json || failed "early.json: $(cat early.json)"
+    lab 1 weighted-values --kernel "$here/planted/early.cl" --no-oclgrind --lang zh
+    says '不可信：'
+else
+    echo 'the kernel that answers before it is asked is for x86-64: not tested here'
+fi
 
 # ---- files: kept away, or at least warned of ------------------------------------------------------------------------
 

@@ -63,6 +63,10 @@ START_TEST(the_sentences_follow_the_figures) {
     expect_sentence(&turns, RACE_EN, 2, "turns near 1000 words");
     expect_sentence(&turns, RACE_EN, 2, "it does not turn up to 2048 words (attention)");
     expect_sentence(&turns, RACE_ZH, 2, "在 1000 个词附近反转");
+    expect_sentence(&turns, RACE_EN, 0,
+                    "takes 1 (one launch, in which scores, softmax and mixing go on tile by tile), and took 1 ms");
+    expect_sentence(&turns, RACE_EN, 2, "and 2048 words take attention 41.9 ms and the recurrence 20.5 ms; layer");
+    expect_sentence(&turns, RACE_ZH, 2, "，2048 个词时注意力用 1 毫秒、循环用 2 毫秒。");
     const race_results level = results_of(0.01, 2, 1.9, 4);
     expect_sentence(&level, RACE_EN, 1, "much the same");
     expect_sentence(&level, RACE_EN, 2, "does not turn up to 128 words (attention)");
@@ -81,9 +85,11 @@ START_TEST(the_sentences_follow_the_figures) {
     expect_sentence(&loud, RACE_ZH, 2, "分不出来");
     race_results slow = results_of(0.01, 3.8, 0.0034, 4);
     expect_sentence(&slow, RACE_EN, 1, "attention ran 3.80x as fast and the recurrence 0.0034x");
+    expect_sentence(&slow, RACE_EN, 1, "costs more waiting than it saves");
     race_results single = results_of(0.01, 1, 1, 4);
     single.unit_count = 1;
-    expect_sentence(&single, RACE_EN, 1, "This device has one unit");
+    expect_sentence(&single, RACE_EN, 1,
+                    "This device has one unit, on which 128 words took attention 1 ms and the recurrence 1 ms");
     expect_sentence(&single, RACE_ZH, 1, "只有一个计算单元");
 }
 END_TEST

@@ -49,8 +49,11 @@ check_page() {
 
 "$program" race --device native --len 16 --seconds 1 --lang en >out 2>err || failed "exit code $?: $(cat err)"
 says '16 words, '
-says 'recurrence [##########################] 16/16 words, 18/18 steps'
-says 'attention  [##########################] 16/16 words, 1/1 steps'
+says 'On the processor, '
+if grep -q 'native' out; then failed "the device is called by a name that nobody knows: $(head -n 2 out)"; fi
+[ "$(LC_ALL=C.UTF-8 wc -L <out)" -le 80 ] || failed "$(LC_ALL=C.UTF-8 wc -L <out) columns"
+says 'recurrence [################] 16/16 words, 18/18 steps'
+says 'attention  [################] 16/16 words, 1/1 steps'
 says 'on more units (core against core, ms)'
 says 'layer against layer'
 says 'at 2 words attention does'

@@ -51,7 +51,13 @@ FIGURE_PAGES = {
 }
 
 # Which page speaks of which other lesson.
-REFERENCES = {"lstm-memory": "rnn-bottleneck", "memory": "softmax", "parameters": "serial-steps"}
+REFERENCES = {
+    "lstm-memory": "rnn-bottleneck",
+    "projection": "word-vectors",
+    "mask": "word-vectors",
+    "memory": "softmax",
+    "parameters": "serial-steps",
+}
 
 failures = []
 
@@ -251,6 +257,7 @@ def check_page(browser, path, width, figures):
     browser.open(path, width, CALM)
     check(path.stat().st_size <= MAX_BYTES, where, ": has", path.stat().st_size, "bytes")
     if path.stem != "index":
+        check(browser.count().startswith("0 /"), where, ": begins at", browser.count())
         if width == 1280 and path.parent.name == "zh":  # steps are the same in both languages
             check_stepping(browser, where)
         if width == 1280:
@@ -283,10 +290,12 @@ def check_course(browser, folder, names):
     check(links == [f"{name}.html" for name in names], folder.name, ": the course lists", links)
     minutes = browser.script("return Array.from(document.querySelectorAll('.course .minutes')).map(m => parseInt(m.textContent))")
     check(len(minutes) == len(names) and all(m > 0 for m in minutes), folder.name, ": minutes", minutes)
+    rows = browser.script("return Array.from(document.querySelectorAll('#symbols + .scroll tbody tr'), r => r.querySelector('a')?.getAttribute('href'))")
+    check(len(rows) > 30 and set(rows) <= set(links), folder.name, ": the symbols lead to", rows)
     for n, name in enumerate(names):
         browser.open(folder / f"{name}.html", 1280)
         links = browser.script("return Array.from(document.querySelectorAll('nav.foot a')).map(a => a.getAttribute('href'))")
-        expected = [f"{names[n - 1]}.html"] * (n > 0) + ["index.html"] + [f"{other}.html" for other in names[n + 1:n + 2]]
+        expected = [f"{names[n - 1]}.html"] * (n > 0) + ["index.html", "index.html#symbols"] + [f"{other}.html" for other in names[n + 1:n + 2]]
         check(links == expected, folder.name, name, ": leads to", links)
         links = browser.script("return Array.from(document.querySelectorAll('main a')).map(a => a.getAttribute('href'))")
         expected = [f"{REFERENCES[name]}.html"] if name in REFERENCES else []
@@ -327,9 +336,17 @@ def check_full_screen(browser, path):
 
 
 def check_calm(browser, path):
+    """The question comes first; one button shows all, and nothing moves on the way."""
     browser.open(path, 1280, CALM)
     now, last = browser.count().split(" / ")
-    check(now == last, "reduced motion: the page begins at", now)
+    check(now == "0", "reduced motion: the page begins at", now)
+    later = browser.script("return Array.from(document.querySelectorAll('main figure, .misconception')).some(n => n.checkVisibility())")
+    check(not later and not browser.find(".answer").is_displayed(), "reduced motion: there are results before the question is answered")
+    browser.script("document.querySelector('.finish').click()")
+    check(browser.count() == f"{last} / {last}", "reduced motion: all results lead to", browser.count())
+    check(not browser.find(".answer").is_displayed(), "reduced motion: the answer comes with them")
+    moving = browser.script("return document.getAnimations().length")
+    check(moving == 0, "reduced motion:", moving, "things move")
     browser.press(Keys.ARROW_LEFT)
     check(browser.count() == f"{int(last) - 1} / {last}", "reduced motion: ← leads to", browser.count())
 
@@ -399,12 +416,28 @@ def check_lanes(browser, path):
     check(list(recurrence) == sorted(recurrence) and len(set(recurrence)) > 2, "lanes: the recurrence's words are", recurrence)
 
 
+def check_waiting(browser, path):
+    """Attention's results stand in one column, each with an arrow from every word; the recurrence's each in its own."""
+    browser.open(path, 1280, CALM)
+    browser.press(Keys.END)
+    nodes = browser.script("""return Array.from(document.querySelectorAll('svg.graph g.node:not(.input)')).map(n => {
+        const box = n.querySelector('circle').getBoundingClientRect(); return [Math.round(box.x), Math.round(box.y)] })""")
+    words = len(nodes) // 2
+    check(len({x for x, _ in nodes[:words]}) == words, "waiting: the recurrence's results stand at", nodes[:words])
+    check(len({x for x, _ in nodes[words:]}) == 1 and len({y for _, y in nodes[words:]}) == words, "waiting: attention's stand at", nodes[words:])
+    rows = browser.script("return Array.from(document.querySelectorAll('#block-waiting tbody tr')).map(r => r.lastChild.textContent.split(', ').length)")
+    check(rows == [1] + [2] * (words - 1) + [words] * words, "waiting: results wait for so many:", rows)
+    edges = browser.script("return document.querySelectorAll('svg.graph path.edge.done').length")
+    check(edges == sum(rows), "waiting:", edges, "arrows for", sum(rows))
+
+
 def check_printing(browser, path):
     browser.open(path, 1280)
     browser.command("Emulation.setEmulatedMedia", media="print")
     browser.script("dispatchEvent(new Event('beforeprint'))")
     check(not browser.find(".player").is_displayed(), "print: the player is there")
-    check(browser.find(".answer").is_displayed(), "print: the answer is not there")
+    check(not browser.find(".answer").is_displayed(), "print: the answer stands beside the question")
+    check(browser.find(".answers p").is_displayed() and browser.find(".answers p").text, "print: the answer is not there")
     hidden = browser.script("return Array.from(document.querySelectorAll('main figure')).filter(f => f.hidden).length")
     check(hidden == 0, "print:", hidden, "figures are not there")
     browser.script("dispatchEvent(new Event('afterprint'))")
@@ -464,6 +497,7 @@ def main(program, figures, folder):
         check_turning(browser, folder / "zh" / "word-vectors.html")
         check_sliders(browser, folder / "zh" / "projection.html")
         check_any_count(browser, folder / "en" / "qkv.html")
+        check_waiting(browser, folder / "en" / "serial-steps.html")
         check_lanes(browser, folder / "en" / "race.html")
         check_printing(browser, folder / "en" / "projection.html")
         check_own_words(browser, program, folder)

@@ -1,0 +1,203 @@
+/* The contract of project.cl, for f16 and bf16 on tensor cores: products of fragments (mma.h) in place of tiles of floats.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Group           one TILE_M x TILE_N tile of the batch * len by columns matrix; tiles of a row of tiles follow one another
+ * Work-item       a lane of a warp; a warp has WARP_M x WARP_N of the tile, as fragments in registers
+ * Local memory    two tiles of x and two of w, TILE_K deep: while one of each is multiplied the next is on its way
+ * Work-group      32 lanes for each part of WARP_M x WARP_N
+ * Layout of w     its tile lies as w does, along the columns or along the depth (a weight stored as outputs by inputs), so that
+ *                 sixteen bytes are copied at a time either way; fragments are loaded accordingly
+ * Sums            f32, bias and residual added, rounded once
+ * Compiled        what compilers make of each row, offline.md in the results of `./run test --all` says; not yet measured on a GPU
+ */
+#include "mma.h"
+
+#if !defined(TILE_M) || !defined(TILE_N) || !defined(TILE_K) || !defined(WARP_M) || !defined(WARP_N)
+#error "TILE_M, TILE_N, TILE_K, WARP_M and WARP_N come from the kernel's row"
+#endif
+#if TILE_M % WARP_M || TILE_N % WARP_N || TILE_M / WARP_M * (TILE_N / WARP_N) != WARPS
+#error "the warps must cover the tile"
+#endif
+#if WARP_M % 16 || WARP_N % 16 || TILE_K % 16
+#error "fragments are 16 deep; rows and columns go by 16"
+#endif
+#if TILE_M * TILE_K / 8 % WORK_GROUP || TILE_N * TILE_K / 8 % WORK_GROUP
+#error "each work-item copies the same number of eights"
+#endif
+
+/* Elements from one line of a tile to the next: 16 bytes more than it has, so that eight lines lie in different banks. */
+#define LINE(extent) ((extent) + 8)
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define X_ELEMENTS (TILE_M * LINE(TILE_K))
+#define W_ELEMENTS MAX(TILE_K * LINE(TILE_N), TILE_N * LINE(TILE_K))
+#define X_COPIES (TILE_M * TILE_K / 8 / WORK_GROUP)
+#define W_COPIES (TILE_N * TILE_K / 8 / WORK_GROUP)
+#define MOST_COPIES MAX(X_COPIES, W_COPIES)
+#define ROW_BLOCKS (WARP_M / 16)
+#define COLUMN_BLOCKS (WARP_N / 8)
+
+INLINE int warp_row(void) { return warp_id() / (TILE_N / WARP_N) * WARP_M; }
+INLINE int warp_column(void) { return warp_id() % (TILE_N / WARP_N) * WARP_N; }
+
+/* How this work-item copies the tiles of an operand that follow one another along the depth: eight elements of a line at a time, of
+ * every LINES-th line, to places that are the same in each tile. A line lies along the depth, or across it. */
+typedef struct copies {
+    const global element *from[MOST_COPIES];
+    i64 along, step; /* strides: of a line's elements; from a tile to the next */
+    i64 exist;       /* elements of a line from its eight on, where it lies across; else past the depth that is done */
+    int to, lines;   /* in the tile: where the first eight go; how many lines exist of those from the first on */
+    bool across, plain; /* plain: all exist, aligned to 16 bytes, until the depth ends */
+} copies;
+
+#define COPY_LINE(extent) ((int)get_local_id(0) / ((extent) / 8))
+#define COPY_AT(extent) ((int)get_local_id(0) % ((extent) / 8) * 8)
+#define COPY_LINES(extent) (WORK_GROUP / ((extent) / 8)) /* from one eight of a work-item to its next */
+
+INLINE bool is_plain(const global element *from, i64 line, i64 along, i64 step) {
+    return along == 1 && line % 8 == 0 && step % 8 == 0 && ((size_t)from & 15) == 0;
+}
+
+/* Row m of the flattened batch is row m % len of member m / len. */
+INLINE copies copies_of_x(const project_params *p, const global element *x, i64 m) {
+    copies c;
+    const i64 left = p->batch * p->len - m - COPY_LINE(TILE_K);
+    UNROLL for (int n = 0; n < X_COPIES; n++) {
+        const i64 row = m + COPY_LINE(TILE_K) + n * COPY_LINES(TILE_K);
+        c.from[n] = x + row / p->len * p->x.b + row % p->len * p->x.l + COPY_AT(TILE_K) * p->x.d;
+    }
+    c.along = p->x.d;
+    c.step = TILE_K * p->x.d;
+    c.exist = -COPY_AT(TILE_K);
+    c.to = COPY_LINE(TILE_K) * LINE(TILE_K) + COPY_AT(TILE_K);
+    c.lines = left < 0 ? 0 : left < TILE_M ? (int)left : TILE_M;
+    c.across = false;
+    c.plain = m + TILE_M <= p->batch * p->len && is_plain(x, p->x.l, p->x.d, c.step) && (p->batch == 1 || p->x.b % 8 == 0);
+    return c;
+}
+
+/* A line of the tile is a row of w, where its columns are neighbours; else a column. */
+INLINE copies copies_of_w(const project_params *p, const global element *w, i64 column, bool across) {
+    copies c;
+    const int extent = across ? TILE_N : TILE_K;
+    const i64 line = across ? p->w.l : p->w.d, left = p->columns - column;
+    c.along = across ? p->w.d : p->w.l;
+    c.step = TILE_K * p->w.l;
+    w += column * p->w.d;
+    UNROLL for (int n = 0; n < W_COPIES; n++)
+        c.from[n] = w + (COPY_LINE(extent) + n * COPY_LINES(extent)) * line + COPY_AT(extent) * c.along;
+    c.exist = across ? left - COPY_AT(extent) : -COPY_AT(extent);
+    c.to = COPY_LINE(extent) * LINE(extent) + COPY_AT(extent);
+    c.lines = left < TILE_N ? (int)left - COPY_LINE(extent) : TILE_N;
+    c.across = across;
+    c.plain = left >= TILE_N && is_plain(w, line, c.along, c.step);
+    return c;
+}
+
+/* Eight elements of a line of which `exist` do; the others become 0. */
+INLINE void copy_carefully(local ushort *to, const global element *from, i64 stride, i64 exist) {
+#pragma unroll 1
+    for (int e = 0; e < 8; e++) to[e] = e < exist ? from[e * stride] : (ushort)0;
+}
+
+/* Begin to copy the next tile, at depth k of `depth`. */
+INLINE void copy_next(copies *c, int count, int extent, local ushort *tile, i64 k, i64 depth) {
+    if (c->plain && k + TILE_K <= depth) {
+        EACH(n, count, MOST_COPIES) copy_eight(tile + c->to + n * COPY_LINES(extent) * LINE(extent), c->from[n]);
+    } else {
+        EACH(n, count, MOST_COPIES) {
+            const int line = n * COPY_LINES(extent);
+            const bool exists = c->across ? k + COPY_LINE(extent) + line < depth : line < c->lines;
+            copy_carefully(tile + c->to + line * LINE(extent), c->from[n], c->along,
+                           !exists ? 0 : c->across ? c->exist : depth - k + c->exist);
+        }
+    }
+    EACH(n, count, MOST_COPIES) c->from[n] += c->step;
+}
+
+/* acc += the warp's part of one tile's product. */
+INLINE void multiply_tile(local uint *exchange, float *acc, const local ushort *tile_x, const local ushort *tile_w, bool by_lines) {
+    MMA_UNROLL for (int k = 0; k < TILE_K; k += 16) {
+        uint a[ROW_BLOCKS * 4];
+        MMA_UNROLL for (int r = 0; r < ROW_BLOCKS; r++)
+            load_a(a + 4 * r, tile_x + (warp_row() + 16 * r) * LINE(TILE_K) + k, LINE(TILE_K));
+        MMA_UNROLL for (int c = 0; c < COLUMN_BLOCKS; c += 2) {
+            const int column = warp_column() + 8 * c;
+            uint b[4];
+            if (by_lines)
+                load_b_lines(b, tile_w + k * LINE(TILE_N) + column, LINE(TILE_N));
+            else
+                load_b(b, tile_w + column * LINE(TILE_K) + k, LINE(TILE_K));
+            MMA_UNROLL for (int r = 0; r < ROW_BLOCKS; r++) {
+                mma(exchange, acc + 4 * (r * COLUMN_BLOCKS + c), a + 4 * r, b);
+                mma(exchange, acc + 4 * (r * COLUMN_BLOCKS + c + 1), a + 4 * r, b + 2);
+            }
+        }
+    }
+}
+
+/* acc = the warp's part of the tile at row m, column n. Begins and ends with the tiles free. */
+INLINE void multiply(local uint *exchange, float *acc, local ushort *tile_x, local ushort *tile_w, const project_params *p,
+                     const global element *x, const global element *w, i64 m, i64 n, bool by_lines) {
+    copies of_x = copies_of_x(p, x, m), of_w = copies_of_w(p, w, n, by_lines);
+    MMA_UNROLL for (int e = 0; e < ROW_BLOCKS * COLUMN_BLOCKS * 4; e++) acc[e] = 0.0f;
+    int turn = 0;
+    for (i64 k = -TILE_K; k < p->depth; k += TILE_K) {
+        const int other = 1 - turn;
+        if (k + TILE_K < p->depth) {
+            copy_next(&of_x, X_COPIES, TILE_K, tile_x + other * X_ELEMENTS, k + TILE_K, p->depth);
+            copy_next(&of_w, W_COPIES, by_lines ? TILE_N : TILE_K, tile_w + other * W_ELEMENTS, k + TILE_K, p->depth);
+        }
+        copy_commit();
+        if (k >= 0) {
+            copy_wait_but_one();
+            barrier(CLK_LOCAL_MEM_FENCE);
+            multiply_tile(exchange, acc, tile_x + turn * X_ELEMENTS, tile_w + turn * W_ELEMENTS, by_lines);
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        turn = other;
+    }
+}
+
+/* Bias and residual added, and to its place. */
+INLINE void write_element(const project_params *p, const global element *bias, const global element *residual, global element *y,
+                          i64 b, i64 l, i64 column, float value) {
+    if (p->has_bias) value += widen(bias[column * p->bias_stride]);
+    if (p->has_residual) value += widen(residual[b * p->residual.b + l * p->residual.l + column * p->residual.d]);
+    y[b * p->y.b + column / p->dim * p->y.h + l * p->y.l + column % p->dim * p->y.d] = (element)narrow_two(value, 0.0f);
+}
+
+INLINE void write_tile(const project_params *p, const global element *bias, const global element *residual, global element *y,
+                       i64 m, i64 n, const float *acc) {
+    MMA_UNROLL for (int r = 0; r < ROW_BLOCKS * 2; r++) {
+        const i64 row = m + warp_row() + 8 * r + lane_id() / 4, b = row / p->len, l = row % p->len;
+        if (b >= p->batch) continue;
+        MMA_UNROLL for (int c = 0; c < COLUMN_BLOCKS * 2; c++) {
+            const i64 column = n + warp_column() + c / 2 * 8 + lane_id() % 4 * 2 + c % 2;
+            const int e = (r / 2 * COLUMN_BLOCKS + c / 2) * 4 + r % 2 * 2 + c % 2;
+            if (column < p->columns) write_element(p, bias, residual, y, b, l, column, acc[e]);
+        }
+    }
+}
+
+KERNEL void project(const global element *x, const global element *w, const global element *bias, const global element *residual,
+                    global element *y, const project_params p) {
+    local ushort tile_x[2 * X_ELEMENTS] __attribute__((aligned(16)));
+    local ushort tile_w[2 * W_ELEMENTS] __attribute__((aligned(16)));
+    local uint exchange[EXCHANGE_UINTS];
+    const i64 tiles_n = (p.columns + TILE_N - 1) / TILE_N;
+    x += p.base[0];
+    w += p.base[1];
+    bias += p.base[2];
+    residual += p.base[3];
+    y += p.base[4];
+    for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
+        const i64 n = group % tiles_n * TILE_N, m = group / tiles_n * TILE_M;
+        float acc[ROW_BLOCKS * COLUMN_BLOCKS * 4];
+        if (p.w.d <= p.w.l)
+            multiply(exchange, acc, tile_x, tile_w, &p, x, w, m, n, true);
+        else
+            multiply(exchange, acc, tile_x, tile_w, &p, x, w, m, n, false);
+        write_tile(&p, bias, residual, y, m, n, acc);
+    }
+}

@@ -1,0 +1,106 @@
+/* The largest of each row of a map, and as many digits as it takes to see which it is.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "doc.h"
+
+enum { MOST_DECIMALS = 7, NUMBER_SIZE = 64, MOST_CELLS = 1024 /* that are written as numbers */ };
+
+/* What rounding in another order may change of a number near 1, four times over. */
+static const double ROUNDING = 4 * 1.1920929e-7;
+
+bool doc_alike(double a, double b) {
+    return a == b || fabs(a - b) <= ROUNDING * fmax(fabs(a), fabs(b));
+}
+
+static bool written_alike(double a, double b, int decimals) {
+    char texts[2][NUMBER_SIZE];
+    snprintf(texts[0], NUMBER_SIZE, "%.*f", decimals, a);
+    snprintf(texts[1], NUMBER_SIZE, "%.*f", decimals, b);
+    return strcmp(texts[0], texts[1]) == 0;
+}
+
+int doc_decimals_apart(double a, double b, int decimals) {
+    while (decimals < MOST_DECIMALS && written_alike(a, b, decimals)) decimals++;
+    return decimals;
+}
+
+int doc_cell_decimals(const doc_matrix *matrix, int64_t row, int64_t col) {
+    return matrix->cell_decimals != NULL ? matrix->cell_decimals[row * matrix->cols + col] : matrix->decimals;
+}
+
+/* ---- a row --------------------------------------------------------------------------------------------------------- */
+
+typedef struct row {
+    int64_t count;
+    const double *values;
+    const bool *masked; /* NULL: none */
+    bool *top;
+    int *decimals;
+} row;
+
+static bool is_live(const row *row, int64_t j) {
+    return isfinite(row->values[j]) && (row->masked == NULL || !row->masked[j]);
+}
+
+/* Mark the largest; none where all are. */
+static void mark_largest(const row *row) {
+    double most = -INFINITY;
+    int64_t live = 0, tops = 0;
+    for (int64_t j = 0; j < row->count; j++)
+        if (is_live(row, j)) most = fmax(most, row->values[j]);
+    for (int64_t j = 0; j < row->count; j++) {
+        live += is_live(row, j);
+        row->top[j] = is_live(row, j) && doc_alike(row->values[j], most);
+        tops += row->top[j];
+    }
+    for (int64_t j = 0; tops == live && j < row->count; j++) row->top[j] = false;
+}
+
+/* Of the rest of a row, each that is written like the largest gets more decimals, and the largest as many as any of them. */
+static void add_decimals(const row *row, int usual) {
+    int64_t largest = 0;
+    int needed = usual;
+    while (largest < row->count && !row->top[largest]) largest++;
+    if (largest == row->count) return;
+    for (int64_t j = 0; j < row->count; j++) {
+        if (row->top[j] || !is_live(row, j)) continue;
+        row->decimals[j] = doc_decimals_apart(row->values[largest], row->values[j], usual);
+        if (row->decimals[j] > needed) needed = row->decimals[j];
+    }
+    for (int64_t j = 0; j < row->count; j++)
+        if (row->top[j]) row->decimals[j] = needed;
+}
+
+/* ---- a document ---------------------------------------------------------------------------------------------------- */
+
+static void tell_apart(arena *arena, doc_matrix *matrix) {
+    const int64_t cells = matrix->rows * matrix->cols;
+    bool *top = ARENA_NEW(arena, bool, cells), more = false;
+    int *decimals = ARENA_NEW(arena, int, cells);
+    for (int64_t i = 0; i < cells; i++) decimals[i] = matrix->decimals;
+    for (int64_t i = 0; i < matrix->rows; i++) {
+        const int64_t first = i * matrix->cols;
+        const row row = {matrix->cols, matrix->values + first, matrix->masked != NULL ? matrix->masked + first : NULL,
+                         top + first, decimals + first};
+        mark_largest(&row);
+        add_decimals(&row, matrix->decimals);
+    }
+    for (int64_t i = 0; i < cells; i++) more = more || decimals[i] != matrix->decimals;
+    matrix->top = top;
+    matrix->cell_decimals = more && cells <= MOST_CELLS ? decimals : NULL;
+}
+
+/* Where the question is who is looked at most. */
+static bool has_tops(const doc_matrix *matrix) {
+    return (matrix->role == DOC_ROLE_SCORES || matrix->role == DOC_ROLE_WEIGHTS) && matrix->cols > 1 && !matrix->is_ledger;
+}
+
+void doc_tell_apart(doc *doc) {
+    for (const doc_block *block = doc->first; block != NULL; block = block->next)
+        if (block->kind == DOC_MATRIX && has_tops(block->matrix)) tell_apart(doc->arena, block->matrix);
+}
