@@ -5,8 +5,7 @@
  *
  * Bound by memory: each byte of K and V is read once for all rows of a group, which are the queries of all heads that share a
  * key/value head, and in the order in which it lies there. Dims lie in lanes. For each tile of TILE_KV keys
- *      scores    the dot products of ROWS rows with KEYS / ROWS keys, or of one row with KEYS, summed across lanes together (sums.h);
- *                of heads with many queries each WIDTH rows stand in lanes, and elements of K are broadcast
+ *      scores    the dot products of ROWS rows with KEYS / ROWS keys, or of one row with KEYS, summed across lanes together (sums.h)
  *      weights   keys in lanes; the running maximum and sum of a row rescaled                 (Dao 2023, algorithm 1)
  *      values    KEYS keys added to ROWS rows or to one, some vectors of a row at a time, which stay in registers
  * K and V whose dims are neighbours are read where they lie; others, and 16-bit ones for many rows, are copied, converted, KEYS keys
@@ -24,6 +23,9 @@
  * Tried (AVX-512, one core, times reading and summing the same bytes, in turns; D128, 16384 keys, one query of 32 heads over 8; f32,
  * f16): as it is 1.23, 1.51; fetched in bursts of FEW keys, KEYS / ROWS keys added to rows in memory, f16 converted into a copy
  * 1.41, 1.98.
+ * Tried (likewise, 16 queries): WIDTH rows in lanes and elements of K broadcast, as in attention.cl, 1.07 times as fast in f32 and 1.35 in
+ * f16, but its sums are taken in another order: a head alone would have to fill its lanes up, and 8 queries of it then take 1.12 times
+ * as long.
  * Tried (AVX2, one core, in that older form, times the processor time of the same reading; one query of 8 heads or of 32 over 8): as
  * it was 1.30, 1.36 to 1.45; without fetching ahead 1.74, 2.28; all of a tile of 32 keys fetched a phase ahead 1.40, 1.65; values of
  * ROWS x 2 vectors in registers while 32 keys go by, not fetched 1.65, 2.46; TILE_KV 64, 512 1.41, 1.47; 1.27, 1.46.
@@ -31,7 +33,6 @@
 #include "../mask.h"
 #include "row_options.h"
 #include "sums.h"
-#include "transpose.h"
 
 #if !defined(ROWS) || !defined(KEYS) || !defined(TILE_Q) || !defined(TILE_KV) || !defined(HEAD_DIM_MAX) || !defined(VALUE_DIM_MAX)
 #error "ROWS, KEYS: the register blocks; TILE_Q: rows of a group; TILE_KV: keys of a tile; *_DIM_MAX: bounds of the dims"
@@ -39,8 +40,8 @@
 #if !defined(MODIFIED)
 #error "MODIFIED: whether scores go through options.h"
 #endif
-#if KEYS % VECTOR_WIDTH || KEYS % ROWS || TILE_KV % KEYS || TILE_Q % VECTOR_WIDTH || DTYPE == DTYPE_F64
-#error "KEYS must be a multiple of VECTOR_WIDTH and of ROWS, TILE_KV of KEYS, TILE_Q of VECTOR_WIDTH; f64 is not served"
+#if KEYS % VECTOR_WIDTH || KEYS % ROWS || TILE_KV % KEYS || DTYPE == DTYPE_F64
+#error "KEYS must be a multiple of VECTOR_WIDTH and of ROWS, TILE_KV of KEYS; f64 is not served"
 #endif
 #define FEW (KEYS / ROWS)
 #define WHOLE_VECTORS(n) (((n) + WIDTH - 1) / WIDTH * WIDTH)
@@ -130,40 +131,6 @@ DEFINE_DOTS(dots_one_there, 1, KEYS, FEW, __global, stored, stored_vec_load)
 DEFINE_VALUES(values_there, ROWS, ROWS_VECTORS, __global, stored, stored_vec_load)
 DEFINE_VALUES(values_one_there, 1, ROW_VECTORS, __global, stored, stored_vec_load)
 
-/* s[r][j] = <q[r], k[j]> for V * WIDTH rows and KEYS keys. The rows stand in lanes, WIDTH of them at qt[d][lane] and the next
- * qt_step further on: elements of k are broadcast, and no sum crosses lanes. */
-#define LANE_KEYS (WIDTH == 16 ? 8 : 4)
-#define DEFINE_LANE_DOTS(name, V, SPACE)                                                                                 \
-    INLINE void name(float *s, SPACE const float *k, i64 step, const float *qt, i64 qt_step, int dim) {                  \
-        vec square[V][KEYS];                                                                                             \
-        UNROLL for (int first = 0; first < KEYS; first += LANE_KEYS) {                                                   \
-            vec sum[V][LANE_KEYS];                                                                                       \
-            UNROLL for (int n = 0; n < V; n++) UNROLL for (int j = 0; j < LANE_KEYS; j++) sum[n][j] = vec_splat(0.0f);   \
-            for (int d = 0; d < dim; d++) {                                                                              \
-                vec q_d[V];                                                                                              \
-                UNROLL for (int n = 0; n < V; n++) q_d[n] = vec_load(qt + n * qt_step + d * WIDTH);                      \
-                UNROLL for (int j = 0; j < LANE_KEYS; j++) {                                                             \
-                    const vec k_d = vec_splat(k[(first + j) * step + d]);                                                \
-                    UNROLL for (int n = 0; n < V; n++) sum[n][j] += k_d * q_d[n];                                        \
-                }                                                                                                        \
-            }                                                                                                            \
-            UNROLL for (int n = 0; n < V; n++) UNROLL for (int j = 0; j < LANE_KEYS; j++)                                \
-                square[n][first + j] = sum[n][j];                                                                        \
-        }                                                                                                                \
-        UNROLL for (int n = 0; n < V; n++) {                                                                             \
-            UNROLL for (int j = 0; j < KEYS; j += WIDTH) {                                                               \
-                transpose(&square[n][j]);                                                                                \
-                UNROLL for (int r = 0; r < WIDTH; r++) vec_store(square[n][j + r], s + (n * WIDTH + r) * TILE_KV + j);   \
-            }                                                                                                            \
-        }                                                                                                                \
-    }
-#if STORED_IS_REAL
-DEFINE_LANE_DOTS(lane_dots_there, 1, __global)
-DEFINE_LANE_DOTS(lane_dots_2_there, 2, __global)
-#endif
-DEFINE_LANE_DOTS(lane_dots_copy, 1, __private)
-DEFINE_LANE_DOTS(lane_dots_2_copy, 2, __private)
-
 /* KEYS keys or values: element (j, d) is at j * step + d. */
 typedef struct keys {
     __global const stored *there; /* NULL where they had to be copied */
@@ -183,24 +150,8 @@ typedef struct keys {
                         (x)->ahead_step, from, dim);                                                                     \
     } while (0)
 
-#if STORED_IS_REAL
-#define ON_KEYS_IN_LANES(name, to, x, qt, qt_step, dim)                                                                  \
-    do {                                                                                                                 \
-        if ((x)->there != 0)                                                                                             \
-            name##_there(to, (x)->there, (x)->step, qt, qt_step, dim);                                                   \
-        else                                                                                                             \
-            name##_copy(to, (x)->copy, (x)->step, qt, qt_step, dim);                                                     \
-    } while (0)
-#else
-#define ON_KEYS_IN_LANES(name, to, x, qt, qt_step, dim) name##_copy(to, (x)->copy, (x)->step, qt, qt_step, dim)
-#endif
-
-/* How many rows stand in lanes, those that fill up the last vector included: of few queries none, nor where there are few lanes and few
- * registers. It depends on the queries of a head alone, not on how many heads are in the group, since sums are taken in another order. */
-#define lane_rows(count, len_q) (WIDTH > 4 && 2 * (len_q) >= WIDTH ? ((count) + WIDTH - 1) / WIDTH * WIDTH : 0)
-
-/* How many rows at most read keys where they lie. Up to so many 16-bit elements are converted for each block of them, where they lie; for more once, into a copy. The narrowest
- * vectors have no instructions for it. */
+/* How many rows at most read keys where they lie: 16-bit elements are converted for each block of rows then, and for more of them once,
+ * into a copy. The narrowest vectors have no instructions for it. */
 #define ROWS_IN_PLACE (STORED_IS_REAL ? TILE_Q : WIDTH > 4 ? 2 * ROWS : ROWS)
 
 /* KEYS rows of a view, of which there are `count` to read, for so many rows of queries: where they lie if kernels of whole vectors
@@ -218,13 +169,6 @@ INLINE keys keys_of(__global const stored *x, const strides *stride, int dim, in
         for (int d = columns; d < step; d++) copy[j * step + d] = 0.0f;
     }
     return copied;
-}
-
-/* Have those near that come next, where rows in lanes have the time. */
-INLINE void fetch_keys(const keys *x, int dim) {
-    for (int j = 0; j < KEYS; j++) {
-        for (int d = 0; d < dim; d += LINE) FETCH(x->ahead + j * x->ahead_step + d);
-    }
 }
 
 INLINE vec keys_load(const keys *x, int j, int d) {
@@ -248,7 +192,7 @@ typedef struct work {
     int q_step, out_step;      /* from one row to the next */
     row *rows;
     vec *sums;                 /* of a row's weights so far, one in each lane */
-    float *q, *out;            /* [count][*_step], q scaled, out not yet divided; q of each WIDTH rows in lanes [q_step][WIDTH] */
+    float *q, *out;            /* [count][*_step], q scaled, out not yet divided */
     float *s, *addends, *copy; /* [count][TILE_KV], the same, and what keys_of copies */
     i64 start;                 /* the tile's first key */
     int first, end;            /* which of its keys any row looks at: KEYS by KEYS; */
@@ -325,13 +269,7 @@ INLINE void tile_scores(const work *w, __global const stored *k, __global const 
         const int last = j + KEYS == w->end;
         x.ahead = last ? v + w->first * p->v.l : k + (j + KEYS) * p->k.l;
         x.ahead_step = last ? p->v.l : p->k.l;
-        const int in_lanes = lane_rows(w->count, p->len_q), q_step = WIDTH * w->q_step;
         int r = 0;
-        if (in_lanes > 0) fetch_keys(&x, p->head_dim);
-        for (; r + 2 * WIDTH <= in_lanes; r += 2 * WIDTH)
-            ON_KEYS_IN_LANES(lane_dots_2, w->s + r * TILE_KV + j, &x, w->q + r * w->q_step, q_step, p->head_dim);
-        for (; r < in_lanes; r += WIDTH)
-            ON_KEYS_IN_LANES(lane_dots, w->s + r * TILE_KV + j, &x, w->q + r * w->q_step, q_step, p->head_dim);
         for (; r + ROWS <= w->count; r += ROWS) {
             for (int n = 0; n < KEYS; n += FEW) ON_KEYS(dots, w->s + r * TILE_KV + j + n, &x, n, w->q + r * w->q_step, w->q_step);
         }
@@ -445,21 +383,6 @@ INLINE void load_row(work *w, int r, __global const stored *q, key_range part, i
     for (int d = 0; d < w->out_step; d++) w->out[r * w->out_step + d] = 0.0f;
 }
 
-/* The WIDTH rows from r on into lanes, by way of `copy`; 0 for those that there are not. */
-INLINE void rows_to_lanes(work *w, int r) {
-    float *q = w->q + r * w->q_step;
-    for (int n = w->count > r ? w->count - r : 0; n < WIDTH; n++) {
-        for (int d = 0; d < w->q_step; d++) q[n * w->q_step + d] = 0.0f;
-    }
-    for (int n = 0; n < WIDTH * w->q_step; n += WIDTH) vec_store(vec_load(q + n), w->copy + n);
-    for (int d = 0; d < w->q_step; d += WIDTH) {
-        vec square[WIDTH];
-        UNROLL for (int n = 0; n < WIDTH; n++) square[n] = vec_load(w->copy + n * w->q_step + d);
-        transpose(square);
-        UNROLL for (int n = 0; n < WIDTH; n++) vec_store(square[n], q + (d + n) * WIDTH);
-    }
-}
-
 /* Divide by the sum. A sum of 0 is that of a row without a finite score, all of whose weights are 0. */
 INLINE void store_row(const work *w, int r, __global float *out, __global float *lse) {
     const float *from = w->out + r * w->out_step;
@@ -498,7 +421,6 @@ __kernel GROUP_OF_ONE void attention_split(__global const stored *restrict q, __
             load_row(&w, r, q + b * p.q.b + h * p.q.h + i * p.q.l, all, i,
                      row_options_of(&p, mask, bias, b, h, i, i + m.offset, slope));
         }
-        for (int r = 0; r < lane_rows(w.count, p.len_q); r += WIDTH) rows_to_lanes(&w, r);
         attend_part(&w, k + b * p.k.b + g * p.k.h, v + b * p.v.b + g * p.v.h);
         for (int r = 0; r < w.count; r++) {
             const i64 h = g * ratio + (r_0 + r) / p.len_q, i = (r_0 + r) % p.len_q;
