@@ -20,12 +20,15 @@ typedef struct bench_time {
 typedef enum bench_limit_kind {
     BENCH_LIMIT_MULTIPLY_ADD,
     BENCH_LIMIT_FRAGMENTS,  /* OpenCL: f16 products on tensor cores, by the instruction of kernels/gpu/mma.h */
+    BENCH_LIMIT_AVX512_BF16, /* host memory: bf16 products in registers, by the instructions of host/native/tiles.h */
+    BENCH_LIMIT_AMX_BF16,
     BENCH_LIMIT_READ_LOCAL, /* OpenCL: from a work-group's local memory */
     BENCH_LIMIT_READ_L1,    /* host memory, as is the next but one */
     BENCH_LIMIT_READ_CACHE, /* what is near: on host memory a core's second-level cache */
     BENCH_LIMIT_READ_L3,
     BENCH_LIMIT_READ_MEMORY,
-    BENCH_LIMIT_NONE, /* as a candidate's peak: not known */
+    BENCH_LIMIT_PEAKS = BENCH_LIMIT_READ_LOCAL, /* those before it are of arithmetic */
+    BENCH_LIMIT_NONE = BENCH_LIMIT_READ_MEMORY + 1, /* as a candidate's peak: not known */
 } bench_limit_kind;
 
 typedef struct bench_candidate_class {
@@ -60,13 +63,15 @@ void bench_openblas_recognize(void);
 /* Attention by CLBlast's GEMM and clattn's mask and softmax kernels, on the same OpenCL device. */
 bool bench_candidate_clblast(bench_candidate *, bench_device *, bench_problem *, bench_error *);
 
-/* K and V of attention read where they lie, and summed, by as many threads as the device has: the least that a plan on host
- * memory can take. */
+/* K and V of attention, or W_h of a recurrence once a step, read where they lie and summed, by as many threads as the device has: the
+ * least that a plan on host memory can take. */
 bool bench_candidate_read(bench_candidate *, bench_device *, bench_problem *, bench_error *);
 
 /* The problem's inputs to the OpenCL device, or its output back. */
 bool bench_candidate_copy(bench_candidate *, bench_device *, bench_problem *, bool to_device, bench_error *);
 
+/* The number in host/native/features.def of what a limit's instructions need; 0: nothing. */
+int bench_limit_feature(bench_limit_kind);
 /* A limit of the device; fails, with the reason, where it has no such thing. */
 bool bench_candidate_limit(bench_candidate *, bench_device *, bench_limit_kind, const bench_isa *, bench_error *);
 

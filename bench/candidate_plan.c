@@ -41,11 +41,16 @@ static void release(bench_candidate *candidate) {
 
 static const bench_candidate_class host_plan = {.run = run, .release = release};
 
-/* Whether the most of its work is done by products of fragments. */
-static bool has_fragments(const clattn_plan *plan) {
-    for (size_t i = 0; i < plan->step_count; i++)
-        if (clattn__row_macro(plan->steps[i].row, "MMA", 0)) return true;
-    return false;
+/* The instructions that do the most of its work. */
+static bench_limit_kind peak_of(const clattn_plan *plan) {
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const clattn__row *row = plan->steps[i].row;
+        if (clattn__row_macro(row, "MMA", 0)) return BENCH_LIMIT_FRAGMENTS;
+        const int tiles = clattn__row_macro(row, "TILES", 0);
+        for (bench_limit_kind kind = BENCH_LIMIT_AVX512_BF16; tiles && kind < BENCH_LIMIT_PEAKS; kind++)
+            if (bench_limit_feature(kind) == tiles) return kind;
+    }
+    return BENCH_LIMIT_MULTIPLY_ADD;
 }
 
 /* Queries a tile of the row that attends. */
@@ -75,7 +80,7 @@ static void describe(bench_candidate *candidate, const clattn_plan *plan) {
     candidate->workspace_bytes = (int64_t)info.workspace_bytes;
     const clattn_plan *attends = plan->split ? plan->split->pieces[0].plan : plan;
     candidate->tile = tile_of(attends);
-    candidate->peak = has_fragments(attends) ? BENCH_LIMIT_FRAGMENTS : BENCH_LIMIT_MULTIPLY_ADD;
+    candidate->peak = peak_of(attends);
 }
 
 bool bench_candidate_plan(bench_candidate *candidate, bench_device *device, bench_problem *problem, bench_variant variant,

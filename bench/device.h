@@ -18,7 +18,7 @@ typedef struct bench_device {
     const char *unit_name;   /* "thread", "compute unit", "work-group" */
     struct bench_opencl *cl; /* our own context, queue and device; NULL: host memory */
     const bench_isa *isa;    /* host memory: the level of the device, which the limits are measured at */
-    double best_gflops[2];   /* of multiply-adds and of products of fragments: the best seen in this run */
+    double best_gflops[4];   /* of each kind of arithmetic that is a peak (bench_limit_kind): the best seen in this run */
     float *flush;            /* host memory: what bench_device_flush walks */
     size_t flush_bytes;
 } bench_device;

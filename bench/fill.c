@@ -79,6 +79,8 @@ static void fill_times(bench_record *record, const bench_lane *lane, bool cold) 
     bench_set_real(record, BENCH_MS_MEDIAN, stats->median);
     bench_set_real(record, BENCH_MS_MIN, stats->min);
     bench_set_real(record, BENCH_MS_P90, stats->p90);
+    bench_set_real(record, BENCH_MS_Q1, stats->first_quartile);
+    bench_set_real(record, BENCH_MS_Q3, stats->third_quartile);
     bench_set_real(record, BENCH_IQR, stats->iqr);
     bench_set_count(record, BENCH_SAMPLES, (int64_t)stats->samples);
     bench_set_real(record, BENCH_NOISE, stats->noise);

@@ -104,7 +104,7 @@ static size_t find_peak(const bench_group *group, const bench_candidate *candida
 
 /* A peak that cannot be measured is none: it says why, and the figure stays. */
 static bool add_peak(bench_group *group, bench_candidate *candidate, bench_error *error) {
-    if (candidate->peak > BENCH_LIMIT_FRAGMENTS || find_peak(group, candidate) < group->peak_count) return true;
+    if (candidate->peak >= BENCH_LIMIT_PEAKS || find_peak(group, candidate) < group->peak_count) return true;
     if (group->peak_count == BENCH_MAX_PEAKS) return bench_fail(error, "too many devices in a group");
     bench_device *device = candidate->device;
     if (bench_candidate_limit(&group->peaks[group->peak_count], device, candidate->peak, device->isa, error)) {

@@ -25,7 +25,7 @@ bench_candidate *bench_group_add_plan(bench_group *, const char *contrast, bench
 
 /* Add a limit of a device. */
 bench_candidate *bench_group_add_limit(bench_group *, bench_device *, bench_limit_kind, const bench_isa *);
-/* Add the reading of a problem's K and V on host memory. */
+/* Add the reading of a problem's K and V, or W_h, on host memory. */
 void bench_group_add_read(bench_group *, bench_device *, bench_problem *);
 /* Add the copies of a problem's tensors to the OpenCL device and back; nothing on host memory. */
 void bench_group_add_copies(bench_group *, bench_device *, bench_problem *);

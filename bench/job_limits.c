@@ -22,6 +22,8 @@ static void add_host_limits(bench_group *group, bench_device *device) {
     const bench_isa *asked = bench_args_isa(&group->session->args), *isa;
     for (size_t level = 0; (isa = bench_isa_level(level)) != NULL; level++)
         if (!asked || isa == asked) bench_group_add_limit(group, device, BENCH_LIMIT_MULTIPLY_ADD, isa);
+    for (bench_limit_kind kind = BENCH_LIMIT_AVX512_BF16; !asked && kind < BENCH_LIMIT_PEAKS; kind++)
+        bench_group_add_limit(group, device, kind, device->isa);
     for (size_t n = 0; n < sizeof reads / sizeof *reads; n++)
         bench_group_add_limit(group, device, reads[n], asked ? asked : device->isa);
 }

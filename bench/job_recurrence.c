@@ -30,6 +30,8 @@ static bool measure_length(bench_session *session, int64_t length, bench_error *
         right = bench_problem_create(&problems[i], &shape, session->seed, error);
         for (clattn_recurrence_form form = from; right && form <= to; form++)
             bench_group_add_plan(&group, "recurrence", device, &problems[i], (bench_variant){.recurrence = form});
+        /* Of one member each step is little more than a read of W_h. */
+        if (right && !device->cl && !kinds[i].layer && shape.batch == 1) bench_group_add_read(&group, device, &problems[i]);
     }
     bench_session_progress(session, "recurrences at length %lld: sampling", (long long)length);
     right = right && bench_group_measure(&group, false, &first, error);

@@ -9,13 +9,16 @@
 #include "candidate.h"
 #include "clock.h"
 #include "opencl.h"
+#include "../host/native/native.h"
 #include "threads.h"
+#include "tiles.h"
 
 /* One run takes about so long: many times a launch, far below a scheduler's slice. */
 static const double RUN_MS = 2;
 
 typedef struct limit {
     const bench_isa *isa;
+    const bench_tiles *tiles; /* NULL: the limit is not of bf16 products */
     bench_limit_kind kind;
     int threads;
     int64_t repeat; /* rounds of multiply-adds, or walks over the buffer */
@@ -27,7 +30,9 @@ static void work(void *arg, int thread, int threads) {
     const limit *state = arg;
     float sink;
     (void)threads;
-    if (state->kind == BENCH_LIMIT_MULTIPLY_ADD) {
+    if (state->tiles) {
+        state->tiles->multiply(state->repeat, &sink);
+    } else if (state->kind == BENCH_LIMIT_MULTIPLY_ADD) {
         state->isa->multiply_add(state->repeat, &sink);
     } else {
         const float *from = state->buffer + thread * state->floats_each;
@@ -71,7 +76,7 @@ static size_t bytes_to_read(bench_limit_kind kind, size_t threads) {
 }
 
 static bool allocate(limit *state, bench_error *error) {
-    if (state->kind == BENCH_LIMIT_MULTIPLY_ADD) return true;
+    if (state->kind < BENCH_LIMIT_PEAKS) return true;
     const size_t bytes = bytes_to_read(state->kind, (size_t)state->threads);
     if (state->kind == BENCH_LIMIT_READ_L3 && bytes <= bench_core_cache_bytes())
         return bench_fail(error, "no cache is much larger than a core's own");
@@ -98,10 +103,35 @@ static void calibrate(limit *state) {
     }
 }
 
+enum {
+#define FEATURE(name, number, flags, processors, test, missing) FEATURE_##name = number,
+#include "../host/native/features.def"
+#undef FEATURE
+};
+
+int bench_limit_feature(bench_limit_kind kind) {
+    return kind == BENCH_LIMIT_AVX512_BF16 ? FEATURE_avx512_bf16 : kind == BENCH_LIMIT_AMX_BF16 ? FEATURE_amx_bf16 : 0;
+}
+
+/* The loop of a feature; NULL, with the reason, where it cannot run. */
+static const bench_tiles *find_tiles(const bench_device *device, int feature, bench_error *error) {
+    static const char *const missing[] = {
+#define FEATURE(name, number, flags, processors, test, words) [number] = words,
+#include "../host/native/features.def"
+#undef FEATURE
+    };
+    const bench_tiles *tiles = bench_tiles_of(feature);
+    const bool here = tiles && device->context->device.features >> feature & 1;
+    const char *why = here ? clattn__feature_permit(feature) : missing[feature];
+    if (why) bench_fail(error, "%s", why);
+    return why ? NULL : tiles;
+}
+
 bool bench_candidate_limit(bench_candidate *candidate, bench_device *device, bench_limit_kind kind, const bench_isa *isa,
                            bench_error *error) {
     static const char *const names[] = {
         [BENCH_LIMIT_MULTIPLY_ADD] = "multiply-add", [BENCH_LIMIT_FRAGMENTS] = "multiply-add f16 fragments",
+        [BENCH_LIMIT_AVX512_BF16] = "multiply-add bf16 avx512_bf16", [BENCH_LIMIT_AMX_BF16] = "multiply-add bf16 amx",
         [BENCH_LIMIT_READ_LOCAL] = "read local",     [BENCH_LIMIT_READ_L1] = "read L1",
         [BENCH_LIMIT_READ_CACHE] = "read cache",     [BENCH_LIMIT_READ_L3] = "read L3",
         [BENCH_LIMIT_READ_MEMORY] = "read memory",
@@ -110,21 +140,25 @@ bool bench_candidate_limit(bench_candidate *candidate, bench_device *device, ben
     snprintf(candidate->path, sizeof candidate->path, "%s", names[kind]);
     if (device->cl) return bench_opencl_limit(candidate, kind, error);
     if (kind == BENCH_LIMIT_FRAGMENTS || kind == BENCH_LIMIT_READ_LOCAL) return bench_fail(error, "host memory has none");
+    const int feature = bench_limit_feature(kind);
+    const bench_tiles *tiles = feature ? find_tiles(device, feature, error) : NULL;
+    if (feature && !tiles) return false;
     limit *state = calloc(1, sizeof *state);
     if (!state) return bench_fail(error, "out of memory");
-    *state = (limit){.isa = isa, .kind = kind, .threads = device->units, .repeat = 1};
+    *state = (limit){.isa = isa, .tiles = tiles, .kind = kind, .threads = device->units, .repeat = 1};
     candidate->state = state;
     candidate->class = &host_limit;
-    snprintf(candidate->path, sizeof candidate->path, "%s %s", kind == BENCH_LIMIT_READ_CACHE ? "read L2" : names[kind],
-             isa->name);
+    if (!tiles)
+        snprintf(candidate->path, sizeof candidate->path, "%s %s", kind == BENCH_LIMIT_READ_CACHE ? "read L2" : names[kind],
+                 isa->name);
     if (!allocate(state, error)) {
         bench_candidate_release(candidate);
         return false;
     }
     calibrate(state);
     double total = (double)state->repeat * device->units;
-    if (kind == BENCH_LIMIT_MULTIPLY_ADD)
-        candidate->flops = total * (double)isa->flops_per_round;
+    if (kind < BENCH_LIMIT_PEAKS)
+        candidate->flops = total * (double)(tiles ? tiles->flops_per_round : isa->flops_per_round);
     else
         candidate->bytes = total * (double)state->floats_each * sizeof(float);
     return true;

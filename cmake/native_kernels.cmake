@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Generates, from kernels/rows.def, roles.def and variants.def, and host/native/isa.def, one C file for each row of the CPU family,
-# each instruction-set level of its vector width and each combination of its exact variants, and a file that lists them all. The tables are read here and by the C
-# preprocessor, and stand nowhere else.
+# Generates, from kernels/rows.def, roles.def and variants.def, and host/native/isa.def and features.def, one C file for each row of
+# the families CPU and NATIVE, each instruction-set level of its vector width and each combination of its exact variants, and a file
+# that lists them all. The tables are read here and by the C preprocessor, and stand nowhere else.
 
 include(CheckCCompilerFlag)
 
@@ -27,6 +27,23 @@ function(clattn_isa_supported isa flags processors result)
   endif()
 endfunction()
 
+# The flags of a row's feature (its macro TILES), as `flags`; `served` is OFF where this compiler or processor has it not.
+function(clattn_row_feature row features served flags)
+  set(${served} ON PARENT_SCOPE)
+  set(${flags} "" PARENT_SCOPE)
+  if(NOT row MATCHES "M\\(TILES, *([0-9]+)\\)")
+    return()
+  endif()
+  set(number ${CMAKE_MATCH_1})
+  foreach(line IN LISTS features)
+    if(line MATCHES "^FEATURE\\(([a-z0-9_]+), *${number}, *\"([^\"]*)\", *\"([^\"]*)\"")
+      set(${flags} "${CMAKE_MATCH_2}" PARENT_SCOPE)
+      clattn_isa_supported(${CMAKE_MATCH_1} "${CMAKE_MATCH_2}" "${CMAKE_MATCH_3}" supported)
+      set(${served} ${supported} PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
+
 # The combinations of a role's exact variants, each as "MACRO=VALUE/..."; "/" where there are none.
 function(clattn_exact_variants role variants result)
   set(all "/")
@@ -49,7 +66,7 @@ endfunction()
 
 # The contents of one kernel's C file. row: its line of rows.def; exact: its exact variants; name: the suffix of its function.
 function(clattn_native_source row roles variants exact name result)
-  string(REGEX MATCH "^ROW\\([^,]*, *([A-Z_]+), *CPU, *\"([^\"]+)\"" _ "${row}")
+  string(REGEX MATCH "^ROW\\([^,]*, *([A-Z_]+), *[A-Z]+, *\"([^\"]+)\"" _ "${row}")
   set(role ${CMAKE_MATCH_1})
   set(source ${CMAKE_MATCH_2})
   set(text "/* Generated from kernels/rows.def. */\n#include \"native.h\"\n")
@@ -104,6 +121,7 @@ function(clattn_native_kernels result)
   clattn_read_table(kernels/roles.def ROLE roles)
   clattn_read_table(kernels/variants.def VARIANT variants)
   clattn_read_table(host/native/isa.def ISA isas)
+  clattn_read_table(host/native/features.def FEATURE features)
   set(optimise $<$<NOT:$<CONFIG:Debug>>:-O3>)
   if(CLATTN_SANITIZE)
     set(optimise -O1) # -O2 takes four times as long to compile, what sanitizers add included
@@ -123,13 +141,18 @@ function(clattn_native_kernels result)
     set_property(GLOBAL APPEND PROPERTY CLATTN_ISA_LEVELS ${isa})
     separate_arguments(flags)
     foreach(row IN LISTS rows)
-      if(NOT row MATCHES "^ROW\\(([a-z0-9_]+), *([A-Z_]+), *CPU,.*M\\(VECTOR_WIDTH, *${width}\\)")
+      if(NOT row MATCHES "^ROW\\(([a-z0-9_]+), *([A-Z_]+), *(CPU|NATIVE),.*M\\(VECTOR_WIDTH, *${width}\\)")
         continue()
       endif()
       set(row_name ${CMAKE_MATCH_1})
       clattn_exact_variants(${CMAKE_MATCH_2} "${variants}" combinations)
-      if(row MATCHES "M\\(ONLY_F32, 1\\)") # 1 is f32
-        list(FILTER combinations INCLUDE REGEX "/DTYPE=1/")
+      clattn_row_feature("${row}" "${features}" served feature_flags)
+      if(NOT served)
+        continue()
+      endif()
+      separate_arguments(feature_flags)
+      if(row MATCHES "M\\(ONLY_DTYPE, *([0-9]+)\\)")
+        list(FILTER combinations INCLUDE REGEX "/DTYPE=${CMAKE_MATCH_1}/")
       endif()
       foreach(exact IN LISTS combinations)
         string(REGEX REPLACE "[^0-9]+" "_" values "${exact}")
@@ -138,7 +161,7 @@ function(clattn_native_kernels result)
         clattn_native_source("${row}" "${roles}" "${variants}" "${exact}" ${name} text)
         set(path ${CMAKE_CURRENT_BINARY_DIR}/native/${name}.c)
         clattn_write(${path} "${text}")
-        set_source_files_properties(${path} PROPERTIES COMPILE_OPTIONS "${optimise};-ffp-contract=fast;${flags}")
+        set_source_files_properties(${path} PROPERTIES COMPILE_OPTIONS "${optimise};-ffp-contract=fast;${flags};${feature_flags}")
         list(APPEND sources ${path})
         string(REGEX REPLACE "/([A-Z_]+)=([0-9]+)" "{\"\\1\", \\2}, " macros "${exact}")
         string(REPLACE "/" "{NULL, 0}" macros "${macros}")

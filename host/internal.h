@@ -75,7 +75,12 @@ typedef union clattn__params {
     recurrence_params recurrence;
 } clattn__params;
 
-typedef enum clattn__family { CLATTN__FAMILY_CPU, CLATTN__FAMILY_GPU, CLATTN__FAMILY_CLBLAST } clattn__family;
+typedef enum clattn__family {
+    CLATTN__FAMILY_CPU,
+    CLATTN__FAMILY_NATIVE,
+    CLATTN__FAMILY_GPU,
+    CLATTN__FAMILY_CLBLAST
+} clattn__family;
 
 /* What a row is meant for, a set; see rows.def. */
 typedef enum clattn__devices {
@@ -147,6 +152,7 @@ typedef struct clattn__device {
     char vendor[64], architecture[32];   /* OpenCL: as the driver names them; the latter "" where we do not know how to ask */
     bool has_mma;                        /* tensor cores for rows with MMA, or a test that has them emulated */
     bool has_f64;                        /* whether they compute in f64 */
+    unsigned features;                   /* NATIVE rows: a bit for each number of native/features.def */
     int vector_width;                    /* of CPU rows; the native ISA level's or the device's native width */
     size_t max_work_group;               /* GPU rows */
     bool understates_work_groups;        /* what its driver says of a kernel's largest work-group is too little */

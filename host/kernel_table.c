@@ -132,6 +132,13 @@ i64 clattn__row_groups(const clattn__row *row, const clattn__params *params) {
     return 0;
 }
 
+/* What a plan says where a feature is missing, by its number. */
+static const char *const features_missing[] = {
+#define FEATURE(name, number, flags, processors, test, missing) [number] = missing,
+#include "native/features.def"
+#undef FEATURE
+};
+
 /* ---- choice ------------------------------------------------------------------------------------------------------- */
 
 const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *device, const clattn__variant *variant,
@@ -142,6 +149,13 @@ const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *d
         if (!device->has_cpu_family) return "this device does not run CPU kernels";
         if (clattn__row_macro(row, "VECTOR_WIDTH", 0) != device->vector_width) return "made for another vector width";
         break;
+    case CLATTN__FAMILY_NATIVE: {
+        const int feature = clattn__row_macro(row, "TILES", 0);
+        if (device->info.kind >= CLATTN_DEVICE_OPENCL_CPU) return "made for the native backend";
+        if (clattn__row_macro(row, "VECTOR_WIDTH", 0) != device->vector_width) return "made for another vector width";
+        if (!(device->features >> feature & 1)) return features_missing[feature];
+        break;
+    }
     case CLATTN__FAMILY_GPU:
         if (!device->has_gpu_family) return "this device does not run work-group kernels";
         break;
@@ -155,11 +169,12 @@ const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *d
     if (row->role == CLATTN__ROLE_COPY && !device->has_f64 && (params->copy.x_dtype == DTYPE_F64 || params->copy.y_dtype == DTYPE_F64))
         return "this device does not compute in f64";
     if (dtype == DTYPE_F64 && !device->has_f64) return "this device does not compute in f64";
+    const int only = clattn__row_macro(row, "ONLY_DTYPE", 0);
+    if (only && dtype != only) return "made for another type of elements";
     if (clattn__row_macro(row, "MMA", 0)) {
         if (!device->has_mma) return "needs NVIDIA's tensor cores, of compute capability 8.0 or newer";
         if (dtype == DTYPE_F32) return "takes f16 and bf16";
     }
-    if (clattn__row_macro(row, "ONLY_F32", 0) && dtype != DTYPE_F32) return "takes f32";
     if (row->role == CLATTN__ROLE_ATTENTION || row->role == CLATTN__ROLE_ATTENTION_SPLIT) {
         const attention_params *a = &params->attention;
         const int limit = clattn__row_macro(row, "HEAD_DIM_LIMIT", INT_MAX);

@@ -10,7 +10,7 @@
 
 #include "ops/ops.h"
 
-/* ---- the cut ---------------------------------------------------------------------------------------------------------- */
+/* ---- the cut ------------------------------------------------------------------------------------------------------- */
 
 void clattn__split_cut(i64 total, const double *weights, size_t count, i64 *units) {
     double sum = 0, before = 0;
@@ -50,7 +50,7 @@ static void weigh(const clattn_plan *plan, double *weights, size_t count) {
     }
 }
 
-/* ---- parts of tensors --------------------------------------------------------------------------------------------------- */
+/* ---- parts of tensors ---------------------------------------------------------------------------------------------- */
 
 /* The part of a view that belongs to a block, and in *offset the bytes to where it begins. A dimension that is not the grid's,
  * of size 1, belongs to all blocks. */
@@ -78,7 +78,7 @@ static bool is_here(const clattn_plan *plan, int id) {
     return plan->tensors[id].dtype != CLATTN_ABSENT;
 }
 
-/* ---- pieces ------------------------------------------------------------------------------------------------------------- */
+/* ---- pieces -------------------------------------------------------------------------------------------------------- */
 
 /* The whole's descriptor, of which each tensor is the piece's part. */
 static clattn__desc piece_desc(const clattn_plan *plan, const clattn__desc *given, clattn__piece *piece) {
@@ -177,8 +177,7 @@ void clattn__split_destroy(clattn__split *split) {
     free(split);
 }
 
-/* ---- around the pieces ----------------------------------------------------------------------------------------------------
- */
+/* ---- around the pieces --------------------------------------------------------------------------------------------- */
 
 typedef enum direction { TO_PIECE, FROM_PIECE } direction;
 

@@ -62,7 +62,7 @@ static void show_map(lesson *lesson, lesson_words source, lesson_words target, c
     doc *doc = &lesson->doc;
     const char *captions[TARGET];
     for (int i = 0; i < TARGET; i++) captions[i] = tell_row(lesson, source, target, attention->weights, i);
-    doc_step(doc, "先有强度 w：译文的每个词和原文的每个词有多大关系。分数 S 是它的对数。",
+    doc_step(doc, "先有强度 w：译文的每个词和原文的每个词有多大关系。打分 S 是它的对数。",
              "First the strengths w: how much each word of the translation has to do with each of the source. A score S is "
              "the logarithm of one.");
     doc_matrix *w =
@@ -74,7 +74,7 @@ static void show_map(lesson *lesson, lesson_words source, lesson_words target, c
     lesson_derive(scores, DOC_RULE_LOG, "strengths", NULL, 1);
     name_axes(doc, scores);
     doc_say(doc,
-            "为什么绕道对数？softmax 先取 exp，而 exp(log w) = w：每一行的权重就是 w 除以这一行的和。真实模型不填 w，分数 S "
+            "为什么绕道对数？softmax 先取 exp，而 exp(log w) = w：每一行的权重就是 w 除以这一行的和。真实模型不填 w，打分 S "
             "由一个小网络从两边的 h 算出来，权重照样由 softmax 给。",
             "Why by way of the logarithm? Softmax begins with exp, and exp(log w) = w: the weights of a row are its w over "
             "their sum. A real model is given no w: a small network computes the scores S from the h of both sides, and "
@@ -151,7 +151,7 @@ static void show_self(lesson *lesson, lesson_words source) {
              "That looked at another sentence: cross-attention. Let a sentence look at itself, and it is self-attention.");
     lesson_show(lesson, "words", doc_text(doc, "词向量 X（随机，种子 %d）", "Word vectors X (drawn, seed %d)", SELF_SEED), "X",
                 DOC_ROLE_X, x, source.labels, NULL);
-    doc_say(doc, "这里没有强度可抄：分数由向量自己算出，两个词向量的点积，除以 √%d。",
+    doc_say(doc, "这里没有强度可抄：打分由向量自己算出，两个词向量的点积，除以 √%d。",
             "No strengths to copy here: the vectors make "
             "the scores, as the dot product of two words, divided by √%d.",
             SELF_DIM);

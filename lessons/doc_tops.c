@@ -52,7 +52,7 @@ static void mark_largest(const row *row) {
     double most = -INFINITY;
     int64_t live = 0, tops = 0;
     for (int64_t j = 0; j < row->count; j++)
-        if (is_live(row, j)) most = fmax(most, row->values[j]);
+        if (is_live(row, j) && row->values[j] > most) most = row->values[j];
     for (int64_t j = 0; j < row->count; j++) {
         live += is_live(row, j);
         row->top[j] = is_live(row, j) && doc_alike(row->values[j], most);

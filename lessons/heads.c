@@ -57,7 +57,10 @@ static void compute(lesson *lesson, heads *h) {
     lesson_project(lesson, h->x, h->layer.w_q, h->layer.w_k, h->layer.w_v, &h->q, &h->k, &h->v);
     run_loop(lesson, h);
     const mat out = lesson_product(lesson, h->merged, h->layer.w_o);
-    for (int64_t i = 0; i < out.rows * out.cols; i++) h->difference = fmax(h->difference, fabs(out.at[i] - h->layer.out.at[i]));
+    for (int64_t i = 0; i < out.rows * out.cols; i++) {
+        const double difference = fabs(out.at[i] - h->layer.out.at[i]);
+        if (difference > h->difference) h->difference = difference; /* by fmax gcc 12 breaks off on aarch64 */
+    }
 }
 
 /* ---- what is shown ------------------------------------------------------------------------------------------------- */

@@ -48,9 +48,8 @@ static void show_graph(lesson *lesson, lesson_words words) {
     const size_t n = (size_t)(words.count < WORDS_SHOWN ? words.count : WORDS_SHOWN);
     doc_graph *graph = doc_add_graph(doc, "waiting", doc_text(doc, "谁在等谁", "Who waits for whom"));
     const char **lanes = ARENA_NEW(&lesson->arena, const char *, LANES);
-    lanes[0] = doc_text(doc, "循环网络：h 等它的词，也等前一个 h", "The recurrence: h waits for its word and the h before");
-    lanes[1] = doc_text(doc, "注意力：每个结果要所有的词，不等别的结果",
-                        "Attention: each result needs all words, and no other result");
+    lanes[0] = doc_text(doc, "循环网络：h 等它的词，也等前一个 h", "Recurrence: each h waits for the last");
+    lanes[1] = doc_text(doc, "注意力：每个结果要所有的词，不等别的结果", "Attention: all words, all at once");
     graph->lanes = lanes;
     graph->lane_count = LANES;
     draw_waiting(lesson, graph, words, n);

@@ -159,11 +159,10 @@ static void explain_directions(lesson *lesson, const sentence *s, const lesson_a
             d.angle, d.least, d.most, 1.0 / (double)s->words.count, 100 * d.apart);
     else
         doc_summary(doc,
-                    "箭头不平行：两支之间最多 %.0f 度。权重从 %.2f 到 %.2f，离平分 %.2f 很远，所以各词的 Z 偏离 V "
+                    "箭头不平行：两支之间最多 %.0f 度。权重从 %.2f 到 %.2f（平分是 %.2f），所以各词的 Z 偏离 V "
                     "的平均，最多到它长度的 %.0f%%。是抽签抽出来的，不是学出来的。",
-                    "The arrows are not parallel: up to %.0f degrees apart. Weights go from %.2f to %.2f, far from the equal "
-                    "share %.2f, so the Z of a word is off the mean of V by up to %.0f%% of its length. That was drawn, not "
-                    "learnt.",
+                    "The arrows are not parallel: up to %.0f degrees apart. Weights go from %.2f to %.2f (an equal share is "
+                    "%.2f), so the Z of a word is off the mean of V by up to %.0f%% of its length. That was drawn, not learnt.",
                     d.angle, d.least, d.most, 1.0 / (double)s->words.count, 100 * d.apart);
 }
 

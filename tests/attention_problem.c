@@ -574,9 +574,9 @@ static void judge_cache(verdict *v, const double *result, const attention_proble
     }
 }
 
-/* What tensor cores lose, relative to a row's values: weights, and their sum, are of the values' type there. */
+/* What tensor cores and tiles lose, relative to a row's values: weights are of the values' type there. */
 static double rounding_of_weights(const attention_results *r, const attention_problem *p) {
-    if (!strstr(r->row, "attention_mma")) return 0;
+    if (!strstr(r->row, "attention_mma") && !strstr(r->row, "attention_tiles")) return 0;
     return 2 * ldexp(1, p->c.dtype == CLATTN_BF16 ? -8 : -11);
 }
 

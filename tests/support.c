@@ -441,6 +441,7 @@ static void add_device(const char *text, int width) {
     if (clattn_context_create(&options, &device->context) == CLATTN_OK) {
         if (width) device->context->device.vector_width = width;
         device->context->device.has_mma = true; /* emulated where the compiler has none */
+        device->context->device.features |= 1u << EMULATED_TILES;
         printf("device %s\n", name);
     } else {
         printf("device %s: skipped: %s\n", name, device->why);
@@ -492,6 +493,19 @@ const char *test_device_name(size_t n) { return devices[n].name; }
 
 void test_devices_close(void) {
     while (device_count) clattn_context_destroy(devices[--device_count].context);
+}
+
+bool row_may_serve(const clattn_context *context, const clattn__row *row) {
+    const clattn__device *device = &context->device;
+    const bool is_width = device->vector_width == clattn__row_macro(row, "VECTOR_WIDTH", 0);
+    switch (row->family) {
+    case CLATTN__FAMILY_CLBLAST: return device->has_clblast;
+    case CLATTN__FAMILY_GPU: return device->has_gpu_family;
+    case CLATTN__FAMILY_CPU: return device->has_cpu_family && is_width;
+    case CLATTN__FAMILY_NATIVE:
+        return device->info.kind == CLATTN_DEVICE_NATIVE && is_width && device->features >> clattn__row_macro(row, "TILES", 0) & 1;
+    }
+    return false;
 }
 
 void force_none(clattn_context *context) { clattn__row_bans_lift(context); }

@@ -20,6 +20,7 @@
 #include "../bench/table.h"
 #include "../bench/verdict.h"
 #include "../bench/verify.h"
+#include "../host/internal.h"
 
 /* ---- statistics --------------------------------------------------------------------------------------------------- */
 
@@ -634,6 +635,46 @@ START_TEST(keys_and_values_are_read) {
 }
 END_TEST
 
+START_TEST(w_h_is_read_each_step) {
+    bench_session session = open_session(4, (char *[]){"bench", "--quick", "--device", "native", NULL});
+    const bench_shape shape = small(BENCH_OP_LSTM, 7);
+    bench_problem problem;
+    bench_candidate candidate;
+    bench_error error;
+    bench_time time = {NAN, NAN};
+    ck_assert_msg(bench_problem_create(&problem, &shape, 3, &error), "%s", error.text);
+    ck_assert_msg(bench_candidate_read(&candidate, &session.devices[0], &problem, &error), "%s", error.text);
+    ck_assert_double_eq(candidate.bytes, 7.0 * 4 * 32 * 32 * sizeof(float));
+    ck_assert(candidate.class->run(&candidate, &time, &error));
+    ck_assert(time.wall_ms > 0);
+    bench_candidate_release(&candidate);
+    bench_problem_free(&problem);
+    bench_session_close(&session);
+}
+END_TEST
+
+/* Products of bf16 are measured where the processor has them, and missed in words where not. */
+START_TEST(peaks_of_bf16_are_here_or_missed) {
+    bench_session session = open_session(4, (char *[]){"bench", "--quick", "--device", "native", NULL});
+    bench_device *device = &session.devices[0];
+    for (bench_limit_kind kind = BENCH_LIMIT_AVX512_BF16; kind < BENCH_LIMIT_PEAKS; kind++) {
+        bench_candidate candidate;
+        bench_error error;
+        bench_time time = {NAN, NAN};
+        const bool made = bench_candidate_limit(&candidate, device, kind, device->isa, &error);
+        if (!(device->context->device.features >> bench_limit_feature(kind) & 1)) {
+            ck_assert(!made);
+            assert_says(error.text, "needs ");
+            continue;
+        }
+        ck_assert_msg(made, "%s", error.text);
+        ck_assert(candidate.flops > 0 && candidate.class->run(&candidate, &time, &error) && time.wall_ms > 0);
+        bench_candidate_release(&candidate);
+    }
+    bench_session_close(&session);
+}
+END_TEST
+
 /* ---- growth ------------------------------------------------------------------------------------------------------- */
 
 START_TEST(powers_are_found) {
@@ -751,6 +792,8 @@ static Suite *bench_suite(void) {
     tcase_add_test(judgement, reading_reads_all);
     tcase_add_test(judgement, a_device_is_held_against_its_own_level);
     tcase_add_test(judgement, keys_and_values_are_read);
+    tcase_add_test(judgement, w_h_is_read_each_step);
+    tcase_add_test(judgement, peaks_of_bf16_are_here_or_missed);
     suite_add_tcase(suite, judgement);
     TCase *records = tcase_create("records");
     tcase_add_test(records, keys_tell_what_is_measured);

@@ -556,6 +556,17 @@ START_TEST(outputs_are_near_what_they_are_said_to_be) {
 }
 END_TEST
 
+/* From where each axis starts, where it ends, and which way it goes. */
+START_TEST(space_has_axes_on_a_terminal) {
+    clattn_context *context = native_context();
+    static const char *const said[] = {
+        "z=10", "x=3", "y=8", "x comes towards you, y goes right, z up; from (0, 0, 0) at +", "z=11", "from (-1, -1, 0) at +"};
+    for (size_t i = 0; i < COUNT(said); i++) expect_said("word-vectors", context, DOC_EN, said[i]);
+    expect_said("word-vectors", context, DOC_ZH, "x 轴朝你来");
+    clattn_context_destroy(context);
+}
+END_TEST
+
 /* Numbers that are written alike are no tie: more digits tell them apart; those that single precision does not tell apart are.
  */
 START_TEST(ties_are_of_numbers_not_of_digits) {
@@ -1291,6 +1302,7 @@ static Suite *lesson_suite(void) {
     tcase_add_test(documents, tiles_are_as_the_formulas_say);
     tcase_add_test(documents, what_lessons_compute_themselves_is_right);
     tcase_add_test(documents, outputs_are_near_what_they_are_said_to_be);
+    tcase_add_test(documents, space_has_axes_on_a_terminal);
     tcase_add_test(documents, ties_are_of_numbers_not_of_digits);
     tcase_add_test(documents, scaling_is_as_it_says);
     tcase_add_test(documents, a_gate_is_a_weight);

@@ -335,6 +335,36 @@ START_TEST(every_case_by_fragments) {
 }
 END_TEST
 
+/* The same cases in bf16 by the native rows of tiles: by the processor's where it has some, and emulated. */
+START_TEST(every_case_by_tiles) {
+    option_case o = cases[_i];
+    if (o.c.dtype || o.c.amplitude > 1) return; /* f32 alone holds those numbers */
+    o.c.dtype = CLATTN_BF16;
+    if (_i % 2) o.c.head_dim += 64, o.c.value_dim += 40;
+    if (o.c.head_dim > 256 || o.c.value_dim > 256) return;
+    attention_problem p = make(&o, (uint64_t)_i);
+    const clattn__params none = {0};
+    int rows = 0;
+    for (size_t d = 0; d < test_device_count(); d++) {
+        clattn_context *context = test_context(d);
+        for (const clattn__row *row = clattn__rows; context && row < clattn__rows + clattn__row_count; row++) {
+            if (row->family != CLATTN__FAMILY_NATIVE || row->role != CLATTN__ROLE_ATTENTION || !row_may_serve(context, row)) continue;
+            char where[160];
+            snprintf(where, sizeof where, "%s on %s by %s", o.c.name, test_device_name(d), row->name);
+            force_row(context, row, &none);
+            attention_results r = attention_run(context, &p, LAYOUT_BHLD, CLATTN_ALGORITHM_FUSED, WANT_LSE);
+            attention_assert_close(&r, &p, where);
+            if (o.c.batch && o.c.heads_q && o.c.len_q) ck_assert_msg(strstr(r.row, row->name), "%s: %s", where, r.row);
+            attention_results_free(&r);
+            force_none(context);
+            rows++;
+        }
+    }
+    attention_problem_free(&p);
+    ck_assert_msg(rows > 0 || getenv("CLATTN_TEST_DEVICES"), "no row of tiles was run");
+}
+END_TEST
+
 /* Written apart, oracle and naive computation agree. */
 START_TEST(oracle_and_naive_agree) {
     attention_problem p = make(&cases[_i], (uint64_t)_i);
@@ -687,6 +717,7 @@ int main(void) {
     tcase_add_loop_test(tests, oracle_and_naive_agree, 0, COUNT(cases));
     tcase_add_loop_test(tests, every_case_on_every_row, 0, COUNT(cases));
     tcase_add_loop_test(tests, every_case_by_fragments, 0, COUNT(cases));
+    tcase_add_loop_test(tests, every_case_by_tiles, 0, COUNT(cases));
     tcase_add_loop_test(tests, windows_and_alignments, 0, WINDOW_STEP);
     tcase_add_loop_test(tests, masks_of_every_shape, 0, 16);
     tcase_add_loop_test(tests, any_layout_is_bitwise_the_packed_one, 0, COUNT(promise_cases));

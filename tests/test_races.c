@@ -89,8 +89,11 @@ static clattn_context *open_device(const char *name) {
 
 /* A context in which the row may serve, whatever vectors the device likes. */
 static clattn_context *open_for(const clattn__row *row) {
-    if (watched == MEMCHECK)
-        return open_device(clattn__row_macro(row, "VECTOR_WIDTH", 0) == 8 ? "native:avx2" : "native:generic");
+    if (watched == MEMCHECK) {
+        clattn_context *native = open_device(clattn__row_macro(row, "VECTOR_WIDTH", 0) == 8 ? "native:avx2" : "native:generic");
+        native->device.features |= 1u << EMULATED_TILES;
+        return native;
+    }
     clattn_context *context = open_device(row->family == CLATTN__FAMILY_CPU ? "opencl:0:0:cpu" : "opencl:0:0:gpu");
     if (!strstr(context->device.info.name, "Oclgrind")) ck_abort_msg("%s is no oclgrind", context->device.info.name);
     context->device.vector_width = clattn__row_macro(row, "VECTOR_WIDTH", 0);
@@ -112,6 +115,7 @@ static const attention_case fused_cases[] = {
     {"f32 in a window", 1, 2, 1, 5, 69, 19, 21, .has_window = 1, .left = 60, .right = 3, .sinks = true, .lengths = true},
     {"f16 causal", 1, 1, 1, 67, 9, 5, 7, .causal = 1, .dtype = CLATTN_F16},
     {"bf16 ragged", 2, 1, 1, 5, 9, 3, 5, .ragged = true, .dtype = CLATTN_BF16},
+    {"bf16 with all options", 1, 2, 1, 35, 69, 35, 37, ALL_OPTIONS, .dtype = CLATTN_BF16},
 };
 static const attention_case split_cases[] = {
     {"f32 with all options", 1, 2, 1, 2, 139, 19, 21, ALL_OPTIONS},
@@ -151,6 +155,7 @@ static void must(trial *t, const char *what, verdict v) {
 static bool takes(const clattn__row *row, const attention_case *c) {
     const bool modified = c->mask.given || c->bias.given || c->softcap != 0 || c->alibi;
     if (modified && clattn__row_macro(row, "UNMODIFIED", 0)) return false;
+    if (clattn__row_macro(row, "ONLY_DTYPE", 0)) return (int)c->dtype == clattn__row_macro(row, "ONLY_DTYPE", 0);
     return c->dtype || !clattn__row_macro(row, "MMA", 0);
 }
 
@@ -271,8 +276,9 @@ static findings try_row(const clattn__row *row, clattn__text *shapes) {
 
 /* Why a row cannot be watched, or NULL. */
 static const char *blind_spot(const clattn__row *row) {
-    const bool cpu = row->family == CLATTN__FAMILY_CPU;
+    const bool cpu = row->family == CLATTN__FAMILY_CPU || row->family == CLATTN__FAMILY_NATIVE;
     if (row->family == CLATTN__FAMILY_CLBLAST) return "a library's kernels";
+    if (watched != MEMCHECK && row->family == CLATTN__FAMILY_NATIVE) return "a row of the native backend, for memcheck";
     if (clattn__row_macro(row, "MMA", 0)) return "oclgrind takes minutes for emulated fragments";
     if (watched == UNINITIALIZED && strcmp(row->source, "cpu/attention_split.cl") == 0)
         return "oclgrind 21.10 crashes where it follows this source's shuffles; memcheck covers it";

@@ -47,12 +47,6 @@ static void attend(clattn_context *context, const clattn_plan_options *options, 
 
 /* ---- right rows ------------------------------------------------------------------------------------------------------ */
 
-static bool may_serve(const clattn_context *context, const clattn__row *row) {
-    if (row->family == CLATTN__FAMILY_CLBLAST) return context->device.has_clblast;
-    if (row->family == CLATTN__FAMILY_GPU) return context->device.has_gpu_family;
-    return context->device.has_cpu_family && context->device.vector_width == clattn__row_macro(row, "VECTOR_WIDTH", 0);
-}
-
 /* One variant after another, like an odometer; false past the last. */
 static bool next_variant(clattn__role role, clattn__variant *variant) {
     int n = 0;
@@ -90,7 +84,8 @@ static bool can_be(const clattn_context *context, const clattn__row *row, const 
     const int dtype = macro_of(variant, "DTYPE");
     if (dtype == DTYPE_F64 && !context->device.has_f64) return false;
     if (clattn__row_macro(row, "MMA", 0) && dtype != DTYPE_F16 && dtype != DTYPE_BF16) return false;
-    if (clattn__row_macro(row, "ONLY_F32", 0) && dtype != DTYPE_F32) return false;
+    const int only = clattn__row_macro(row, "ONLY_DTYPE", dtype);
+    if (dtype != only) return false;
     if (clattn__row_macro(row, "UNMODIFIED", 0) && macro_of(variant, "MODIFIED")) return false;
     return macro_of(variant, "HEAD_DIM_MAX") <= limit && macro_of(variant, "VALUE_DIM_MAX") <= limit;
 }
@@ -111,7 +106,7 @@ START_TEST(every_row_passes) {
     const clattn__row *row = &clattn__rows[_i];
     for (size_t d = 0; d < test_device_count(); d++) {
         clattn_context *context = test_context(d);
-        if (!context || !context->self_checks || !may_serve(context, row)) continue;
+        if (!context || !context->self_checks || !row_may_serve(context, row)) continue;
         const bool native = context->device.info.kind == CLATTN_DEVICE_NATIVE;
         clattn__variant variant = first_variant(row->role);
         do {
@@ -120,6 +115,39 @@ START_TEST(every_row_passes) {
             if (!native) break;
         } while (next_variant(row->role, &variant));
     }
+}
+END_TEST
+
+/* Where the library has code for tiles and the system does not give them, the plan says so and the next row serves. */
+START_TEST(without_permission_the_next_row_serves) {
+    enum { AMX = 3 }; /* its number in features.def */
+    char text[2048];
+    float out[6];
+    const unsigned short ones[6] = {0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80};
+    unsigned short result[6];
+    clattn_context *context = open_device("native");
+    if (clattn__has_amx_bf16() || context->device.vector_width != 16) { /* where there is AMX, every_row_passes runs it */
+        clattn_context_destroy(context);
+        return;
+    }
+    context->device.features |= 1u << AMX;
+    clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
+    desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_BF16, 1, 1, 3, 2);
+    const clattn_arg args[] = {{CLATTN_TENSOR_Q, (void *)ones, 0},
+                               {CLATTN_TENSOR_K, (void *)ones, 0},
+                               {CLATTN_TENSOR_V, (void *)ones, 0},
+                               {CLATTN_TENSOR_OUT, result, 0}};
+    clattn_plan *plan;
+    assert_ok(context, clattn_plan_create_attention(context, &desc, NULL, &plan));
+    clattn_plan_explain(plan, text, sizeof text);
+    ck_assert_ptr_nonnull(strstr(text, "attention_tiles_amx"));
+    ck_assert_ptr_nonnull(strstr(text, "attention_w16"));
+    assert_ok(context, clattn_plan_run(plan, args, COUNT(args)));
+    for (int n = 0; n < 6; n++) ck_assert_uint_eq(result[n], 0x3f80);
+    clattn_plan_destroy(plan);
+    attend(context, NULL, text, sizeof text, out); /* and what needs no tiles is as before */
+    ck_assert(small_attention_is_right(out));
+    clattn_context_destroy(context);
 }
 END_TEST
 
@@ -365,6 +393,7 @@ int main(void) {
         return EXIT_FAILURE;
     }
     tcase_add_test(tests, a_row_is_checked_once);
+    tcase_add_test(tests, without_permission_the_next_row_serves);
     tcase_add_test(tests, a_wrong_native_kernel_is_dropped);
     tcase_add_test(tests, turned_off_nothing_is_checked);
     tcase_add_test(tests, verdicts_are_kept);

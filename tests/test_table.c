@@ -49,6 +49,9 @@ START_TEST(row_is_well_formed) {
     ck_assert_int_eq(clattn__row_macro(row, "NO_SUCH_MACRO", -7), -7);
     const int width = clattn__row_macro(row, "VECTOR_WIDTH", 0), work_group = clattn__row_macro(row, "WORK_GROUP", 0);
     switch (row->family) {
+    case CLATTN__FAMILY_NATIVE:
+        ck_assert_msg(clattn__row_macro(row, "TILES", 0), "%s: a row of the family CPU", row->name);
+        /* fall through */
     case CLATTN__FAMILY_CPU:
         ck_assert_msg(is_width(width), "%s: no instruction-set level has vectors of %d floats", row->name, width);
         ck_assert_msg(!work_group, "%s: a CPU row with a work-group", row->name);
@@ -156,6 +159,8 @@ static clattn__params params_of_row(const clattn__row *row, int dim) {
     clattn__params params = params_of_dim(row->role, dim);
     int32_t *dtype = row->role == CLATTN__ROLE_PROJECT ? &params.project.dtype : &params.attention.dtype;
     if (clattn__row_macro(row, "MMA", 0)) *dtype = DTYPE_F16;
+    const int only = clattn__row_macro(row, "ONLY_DTYPE", 0);
+    if (only) *dtype = only;
     return params;
 }
 
@@ -168,6 +173,7 @@ static clattn__device device_of(const clattn__row *row) {
         .has_gpu_family = row->family == CLATTN__FAMILY_GPU,
         .has_clblast = row->family == CLATTN__FAMILY_CLBLAST,
         .has_mma = clattn__row_macro(row, "MMA", 0),
+        .features = 1u << clattn__row_macro(row, "TILES", 0),
         .vector_width = clattn__row_macro(row, "VECTOR_WIDTH", 1),
         .max_work_group = (size_t)clattn__row_macro(row, "WORK_GROUP", 1),
         .local_bytes = (size_t)clattn__row_macro(row, "LOCAL_BYTES", 0),
@@ -239,6 +245,25 @@ START_TEST(every_role_is_served_everywhere) {
         ck_assert_msg(row != NULL, "no row for %s on fake device %zu:\n%s", clattn__roles[role].entry, n, why.data);
         clattn__text_free(&why);
         clattn_context_destroy(context);
+    }
+}
+END_TEST
+
+/* What a row of the family NATIVE lacks is said in its own words; with it, the row may serve. */
+START_TEST(a_missing_feature_is_named) {
+    for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++) {
+        if (row->family != CLATTN__FAMILY_NATIVE) continue;
+        clattn__device device = device_of(row);
+        const clattn__params params = params_of_row(row, 64);
+        clattn__variant variant;
+        ck_assert(clattn__role_variant(row->role, &params, &variant));
+        ck_assert_ptr_null(clattn__row_obstacle(row, &device, &variant, &params));
+        device.features = 0;
+        const char *obstacle = clattn__row_obstacle(row, &device, &variant, &params);
+        ck_assert_msg(obstacle && (strstr(obstacle, "needs ") || strstr(obstacle, "for tests")), "%s: %s", row->name, obstacle);
+        device.features = ~0u;
+        device.info.kind = CLATTN_DEVICE_OPENCL_CPU;
+        ck_assert_ptr_nonnull(clattn__row_obstacle(row, &device, &variant, &params));
     }
 }
 END_TEST
@@ -325,12 +350,6 @@ static void check_local_memory(const clattn__row *row, int dim, cl_kernel kernel
 }
 #endif
 
-static bool may_serve(const clattn_context *context, const clattn__row *row) {
-    if (row->family == CLATTN__FAMILY_CLBLAST) return context->device.has_clblast;
-    if (row->family == CLATTN__FAMILY_GPU) return context->device.has_gpu_family;
-    return context->device.has_cpu_family && context->device.vector_width == clattn__row_macro(row, "VECTOR_WIDTH", 0);
-}
-
 /* Every row on every device that may serve it, with heads of each size that a kernel is built for. */
 START_TEST(row_builds) {
     const clattn__variant_info *dims = head_dims();
@@ -338,7 +357,7 @@ START_TEST(row_builds) {
     size_t served = 0;
     for (size_t d = 0; d < test_device_count(); d++) {
         clattn_context *context = test_context(d);
-        if (!context || context->backend->runs_operators || !may_serve(context, row)) continue;
+        if (!context || context->backend->runs_operators || !row_may_serve(context, row)) continue;
         served++;
         const bool has_dims = row->role == CLATTN__ROLE_ATTENTION || row->role == CLATTN__ROLE_ATTENTION_SPLIT;
         const size_t builds = has_dims ? (size_t)dims->count : 1;
@@ -361,7 +380,7 @@ END_TEST
 START_TEST(source_is_embedded) {
 #ifdef CLATTN_TESTS_OPENCL
     const clattn__row *row = &clattn__rows[_i];
-    if (row->family == CLATTN__FAMILY_CLBLAST) return;
+    if (row->family == CLATTN__FAMILY_CLBLAST || row->family == CLATTN__FAMILY_NATIVE) return;
     const char *text = clattn__kernel_source(row->source);
     ck_assert_msg(text && text[0], "%s: %s is not embedded", row->name, row->source);
     ck_assert_ptr_nonnull(strstr(text, clattn__roles[row->role].entry));
@@ -384,6 +403,7 @@ int main(void) {
     tcase_add_test(tests, rows_meant_for_a_gpu_come_first);
     tcase_add_test(tests, modified_scores_have_their_rows);
     tcase_add_loop_test(tests, every_role_is_served_everywhere, 0, CLATTN__ROLE_COUNT);
+    tcase_add_test(tests, a_missing_feature_is_named);
     tcase_add_test(tests, refusals_are_explained);
     tcase_add_loop_test(tests, grid_covers_the_work, 0, rows);
     tcase_add_loop_test(tests, source_is_embedded, 0, rows);

@@ -50,6 +50,8 @@ static const cli_command command = {
 static void add_runner(cJSON *object, const char *name, const race_runner *runner) {
     cJSON *side = cJSON_AddObjectToObject(object, name);
     cJSON_AddNumberToObject(side, "ms", runner->point.ms);
+    cJSON_AddNumberToObject(side, "ms_q1", runner->low);
+    cJSON_AddNumberToObject(side, "ms_q3", runner->high);
     cJSON_AddNumberToObject(side, "noise", runner->point.noise);
     cJSON_AddNumberToObject(side, "flops", runner->point.flops);
     cJSON_AddNumberToObject(side, "dependent_steps", (double)runner->point.chain);

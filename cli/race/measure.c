@@ -59,6 +59,8 @@ static bool find_runner(const bench_session *session, size_t first, const entran
                                   .flops = bench_real(best, BENCH_FLOPS),
                                   .percent = bench_real(best, BENCH_PERCENT_OF_PEAK),
                                   .chain = bench_count(best, BENCH_DEPENDENT_STEPS)};
+    runner->low = bench_real(best, BENCH_MS_Q1);
+    runner->high = bench_real(best, BENCH_MS_Q3);
     runner->busy = bench_real(best, BENCH_MS_EVENT) / bench_real(best, BENCH_MS_WALL);
     return true;
 }

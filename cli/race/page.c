@@ -124,18 +124,28 @@ static void add_pair_table(doc *doc, const char *id, const char *title, const ch
     doc_add_table(doc, id, title, count, COLUMNS, heads, cells);
 }
 
+/* One side's times over x, and between which half of its runs lie. */
+static void add_side(doc *doc, doc_plot *plot, const double *x, const race_pair *pairs, size_t count, bool is_recurrence) {
+    double *ms = ARENA_NEW(doc->arena, double, count), *low = ARENA_NEW(doc->arena, double, count),
+           *high = ARENA_NEW(doc->arena, double, count);
+    for (size_t i = 0; i < count; i++) {
+        const race_runner *runner = is_recurrence ? &pairs[i].recurrence : &pairs[i].attention;
+        ms[i] = runner->point.ms;
+        low[i] = runner->low;
+        high[i] = runner->high;
+    }
+    doc_add_series(doc, plot, is_recurrence ? recurrence_name(doc) : attention_name(doc),
+                   is_recurrence ? DOC_ROLE_RECURRENCE : DOC_ROLE_WEIGHTS, count, x, ms);
+    doc_add_spread(doc, plot, low, high);
+}
+
 /* Both sides' times over x. */
 static void add_pair_series(doc *doc, doc_plot *plot, const double *x, const race_pair *pairs, size_t count) {
-    double *attention = ARENA_NEW(doc->arena, double, count), *recurrence = ARENA_NEW(doc->arena, double, count);
     double least = INFINITY;
-    for (size_t i = 0; i < count; i++) {
-        attention[i] = pairs[i].attention.point.ms;
-        recurrence[i] = pairs[i].recurrence.point.ms;
-        least = fmin(least, fmin(attention[i], recurrence[i]));
-    }
+    for (size_t i = 0; i < count; i++) least = fmin(least, fmin(pairs[i].attention.point.ms, pairs[i].recurrence.point.ms));
     plot->decimals = (int)fmin(6, fmax(0, 2 - floor(log10(least)))); /* three digits of the least */
-    doc_add_series(doc, plot, recurrence_name(doc), DOC_ROLE_RECURRENCE, count, x, recurrence);
-    doc_add_series(doc, plot, attention_name(doc), DOC_ROLE_WEIGHTS, count, x, attention);
+    add_side(doc, plot, x, pairs, count, true);
+    add_side(doc, plot, x, pairs, count, false);
 }
 
 static void add_units(doc *doc, const race_results *results, const clattn__text *sentence) {

@@ -19,7 +19,8 @@ typedef enum race_contrast {
 
 typedef struct race_runner {
     bench_point point;
-    double busy; /* the device's own time of the wall's; NaN: not measured */
+    double busy;      /* the device's own time of the wall's; NaN: not measured */
+    double low, high; /* quartiles of the times, ms */
 } race_runner;
 
 /* Both sides, at one length on so many units. */

@@ -40,6 +40,27 @@ static void list_levels(isa_level levels[ISA_COUNT]) {
 #undef ISA
 }
 
+/* Whether some row that needs a feature was compiled for a level. */
+static bool feature_is_compiled(int number, const char *isa) {
+    for (const clattn__native_entry *entry = clattn__native_entries; entry->row; entry++)
+        if (strcmp(entry->isa, isa) == 0 && clattn__row_macro(clattn__row_named(entry->row), "TILES", 0) == number) return true;
+    return false;
+}
+
+/* The features of this processor at a level, as clattn__device has them; their names are added to `text`, which lists levels. */
+static unsigned list_features(const char *isa, char *text, size_t size) {
+    unsigned features = 0;
+    size_t length = strlen(text);
+#define FEATURE(name, number, flags, processors, test, missing)                                                          \
+    if ((test) && feature_is_compiled(number, isa)) {                                                                    \
+        if (length < size) length += (size_t)snprintf(text + length, size - length, "%s%s", features ? " " : "; bf16 by ", #name); \
+        features |= 1u << number;                                                                                        \
+    }
+#include "features.def"
+#undef FEATURE
+    return features;
+}
+
 /* ---- steps --------------------------------------------------------------------------------------------------------- */
 
 static bool is_variant(const clattn__native_entry *entry, const clattn__variant *variant) {
@@ -58,6 +79,8 @@ static const clattn__native_entry *find_entry(const clattn__step *step, const ch
 
 static clattn_status prepare(clattn_plan *plan, clattn__step *step) {
     const char *isa = plan->context->state;
+    const char *refusal = clattn__feature_permit(clattn__row_macro(step->row, "TILES", 0));
+    if (refusal) return clattn__fail(plan->context, CLATTN_ERROR_BUILD, "%s: %s", step->row->name, refusal);
     step->prepared = (void *)find_entry(step, isa);
     if (step->prepared) return CLATTN_OK;
     return clattn__fail(plan->context, CLATTN_ERROR_BUILD, "%s was not compiled for %s", step->row->name, isa);
@@ -158,7 +181,9 @@ static void describe(clattn_context *context, const isa_level levels[ISA_COUNT],
             length += (size_t)snprintf(info.features + length, sizeof info.features - length, " %s", level->name);
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     if (pages > 0 && page > 0) info.global_bytes = info.max_alloc_bytes = (uint64_t)pages * (uint64_t)page;
+    const unsigned features = list_features(used->name, info.features, sizeof info.features);
     context->device = (clattn__device){.info = info,
+                                       .features = features,
                                        .has_cpu_family = true,
                                        .has_f64 = true,
                                        .vector_width = used->vector_width,

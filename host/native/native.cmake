@@ -5,5 +5,5 @@
 
 include(native_kernels)
 clattn_native_kernels(generated)
-list(APPEND CLATTN_SOURCES native/backend.c native/processor.c ${generated})
+list(APPEND CLATTN_SOURCES native/backend.c native/features.c native/processor.c ${generated})
 list(APPEND CLATTN_INCLUDES ${CMAKE_CURRENT_SOURCE_DIR}/native ${PROJECT_SOURCE_DIR}/kernels)

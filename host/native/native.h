@@ -22,6 +22,13 @@ typedef struct clattn__native_entry {
 /* Every row of the CPU family, in every combination, at every level that this compiler serves; ends at a NULL row. */
 extern const clattn__native_entry clattn__native_entries[];
 
+/* What of features.def the processor and its system have. */
+bool clattn__has_avx512_bf16(void);
+bool clattn__has_amx_bf16(void);
+/* Ask the system for what a feature needs before its first use in a process: AMX tiles enlarge what a signal handler's stack must
+ * hold. NULL, or why it says no. */
+const char *clattn__feature_permit(int number);
+
 /* The processor in words, from the processor itself where it tells. */
 void clattn__native_processor(char *name, size_t size);
 

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * lstm_step: one step; group = tile of TILE_B members * ceil(hidden / TILE_H) + tile of TILE_H units.
+ * lstm_step: one step; groups: recurrence.h.
  * lstm_loop: all steps; group = batch member.
  * h_{t-1} is read from out, or h_0; the buffer c holds c_t and is read back as c_{t-1}, but for c_0 at the first step. Layout and
  * register block: recurrence.h. No private memory beyond the registers.
@@ -28,14 +28,10 @@ INLINE vec lstm_cell(const vec *sums, const cell_buffers *at, const recurrence_p
     return output * vec_tanh(state);
 }
 
-INLINE void cell_block(int rows, const cell_buffers *at, const recurrence_params *p, i64 step, i64 member, i64 unit) {
-    vec acc[TILE_B][VECTORS];
-    gate_sums(acc, rows, at, p, step, member, unit);
-    for (int r = 0; r < rows; r++) {
-        for (int v = 0; v < GATE_VECTORS && unit + v * VECTOR_WIDTH < p->hidden; v++) {
-            vec h = lstm_cell(&acc[r][v], at, p, step, member + r, unit + v * VECTOR_WIDTH);
-            store_h(h, at, p, step, member + r, unit + v * VECTOR_WIDTH);
-        }
+INLINE void cell_finish(const vec sums[VECTORS], const cell_buffers *at, const recurrence_params *p, i64 step, i64 member, i64 unit) {
+    for (int v = 0; v < GATE_VECTORS && unit + v * VECTOR_WIDTH < p->hidden; v++) {
+        vec h = lstm_cell(sums + v, at, p, step, member, unit + v * VECTOR_WIDTH);
+        store_h(h, at, p, step, member, unit + v * VECTOR_WIDTH);
     }
 }
 
@@ -57,7 +53,7 @@ __kernel GROUP_OF_ONE void lstm_step(__global const float *packed, __global cons
                                      __global const float *c_0, __global float *out, __global float *h_n, __global float *c,
                                      recurrence_params p) {
     cell_buffers at = buffers_at(&p, packed, xw, h_0, c_0, out, h_n, c);
-    for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) cell_step(&at, &p, group);
+    cell_step(&at, &p);
 }
 
 __kernel GROUP_OF_ONE void lstm_loop(__global const float *packed, __global const float *xw, __global const float *h_0,

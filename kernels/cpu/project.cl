@@ -12,19 +12,26 @@
  * 0.86-0.91; 64, 528, 256 0.83-0.86. Prefetching the next rows of x: 4 % slower. All panels of a tile packed first, so that a
  * strip of x meets them one after another: 2 % slower, other tiles slower still. Narrow panels (tile.h), as 512 columns need
  * them: 2 to 4 % faster.
+ * Tried (AVX-512, one core, likewise by processor time; 2048x512x512, 512x512x512, 128x512x512, 512x2048x512): 512, 96, 512 1.09,
+ * 1.10, 1.18, 1.02; 256, 192, 256 0.97, 1.04, 1.15, 0.90; 256, 192, 512 1.01, 1.06, 1.18, 0.98; 512, 192, 512 1.02, 1.08, 1.21, 1.02;
+ * 1024, 192, 512 1.01, 1.06, 1.18, 1.02; 256, 192, 128, whose panel leaves half of the nearest cache to the rest, 0.95, 1.03, 1.16, -.
+ * Two cores, 128, 96, 512 beside 256, 192, 256 as `clattn tune` sees it, 512 by 512: 0.998 at 1024 rows, 1.07 at 128 and 1.00 at 1, none
+ * beyond noise twice.
  */
 #include "tile.h"
 
-/* One row of the tile, `lanes` columns from `column` on, to its place. */
+/* One row of the tile, `lanes` columns from `column` on, to its place: what falls into one head lies evenly. */
 INLINE void store_row(const float *c, __global float *y, const project_params *p, i64 column, int lanes) {
     i64 h = column / p->dim, d = column % p->dim;
     if (d + lanes <= p->dim || p->y.h == p->dim * p->y.d) {
         lanes_store(y + h * p->y.h + d * p->y.d, p->y.d, c, 1.0f, lanes);
         return;
     }
-    for (int lane = 0; lane < lanes; lane++) {
-        y[h * p->y.h + d * p->y.d] = c[lane];
-        if (++d == p->dim) d = 0, h++;
+    for (int lane = 0; lane < lanes; d = 0, h++) {
+        const int end = p->dim - d < lanes - lane ? lane + (int)(p->dim - d) : lanes;
+        __global float *to = y + h * p->y.h + d * p->y.d;
+        for (; p->y.d == 1 && lane + WIDTH <= end; lane += WIDTH, to += WIDTH) vec_store(vec_load(c + lane), to);
+        for (; lane < end; lane++, to += p->y.d) *to = c[lane];
     }
 }
 

@@ -2,19 +2,15 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * rnn_step: one step; group = tile of TILE_B members * ceil(hidden / TILE_H) + tile of TILE_H units.
+ * rnn_step: one step; groups: recurrence.h.
  * rnn_loop: all steps; group = batch member.
  * h_{t-1} is read from out, or h_0. Layout and register block: recurrence.h. No private memory beyond the registers.
  */
 #define GATES 1
 #include "recurrence.h"
 
-INLINE void cell_block(int rows, const cell_buffers *at, const recurrence_params *p, i64 step, i64 member, i64 unit) {
-    vec acc[TILE_B][VECTORS];
-    gate_sums(acc, rows, at, p, step, member, unit);
-    for (int r = 0; r < rows; r++) {
-        for (int v = 0; v < VECTORS; v++) store_h(vec_tanh(acc[r][v]), at, p, step, member + r, unit + v * VECTOR_WIDTH);
-    }
+INLINE void cell_finish(const vec sums[VECTORS], const cell_buffers *at, const recurrence_params *p, i64 step, i64 member, i64 unit) {
+    for (int v = 0; v < VECTORS; v++) store_h(vec_tanh(sums[v]), at, p, step, member, unit + v * VECTOR_WIDTH);
 }
 
 INLINE cell_buffers buffers_at(const recurrence_params *p, __global const float *packed, __global const float *xw,
@@ -31,7 +27,7 @@ INLINE cell_buffers buffers_at(const recurrence_params *p, __global const float 
 __kernel GROUP_OF_ONE void rnn_step(__global const float *packed, __global const float *xw, __global const float *h_0,
                                     __global float *out, __global float *h_n, recurrence_params p) {
     cell_buffers at = buffers_at(&p, packed, xw, h_0, out, h_n);
-    for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) cell_step(&at, &p, group);
+    cell_step(&at, &p);
 }
 
 __kernel GROUP_OF_ONE void rnn_loop(__global const float *packed, __global const float *xw, __global const float *h_0,

@@ -58,8 +58,8 @@ function luminance(colour) { // relative, of sRGB (WCAG 2.1)
 }
 const inkOn = colour => luminance(colour) > .179 ? "#000" : "#fff"; // of black and white what stands out more: at least 4.58 to 1
 
-// Texts, every second of which ends in an index that stands low: W_q, d_k.
-const lowered = text => String(text).split(/(?<![A-Za-z])([A-Za-zα-ωΣ]_[A-Za-z0-9]{1,5})(?![A-Za-z0-9_])/);
+// Texts, every second of which ends in an index that stands low: W_q, d_k; of dW_q, too.
+const lowered = text => String(text).split(/(?<![A-Za-ce-z]|[A-Za-z]d)([A-Za-zα-ωΣ]_[A-Za-z0-9]{1,5})(?![A-Za-z0-9_])/);
 
 function typesetSvg(selection, text) {
     lowered(text).forEach((part, n) => {

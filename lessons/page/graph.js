@@ -23,7 +23,7 @@ class GraphFigure {
     draw(width) {
         const { nodes, lanes } = this.graph, rows = (d3.max(nodes, n => n.place) ?? 0) + 1, size = textSize(width);
         const left = Math.min(d3.max(nodes, n => textWidth(n.label ?? "")) * size, width * .3) + 6;
-        const column = (width - left - 2) / (this.last + 1), row = Math.min(52, Math.max(26, size * 2));
+        const column = (width - left - 2) / (this.last + 2), row = Math.min(52, Math.max(26, size * 2));
         const radius = Math.min(row * .42, column * .3), head = size * 1.9, foot = size * 1.8;
         const high = head + row * rows + foot + 10;
         this.geometry = { size, left, column, row, radius, head, high };
@@ -39,7 +39,8 @@ class GraphFigure {
         this.paint();
     }
 
-    x(step) { return this.geometry.left + this.geometry.column * (step + .5); }
+    // Arrows fan out before the first step: it stands a column further.
+    x(step) { return this.geometry.left + this.geometry.column * (step + (step > 0 ? 1.5 : .5)); }
 
     place(node) {
         const { head, row, high } = this.geometry;
@@ -49,7 +50,7 @@ class GraphFigure {
     // The name of each lane, of its rows and of its columns.
     drawAxes(names, rows, width) {
         const { size, left, head, row, high, column } = this.geometry;
-        const wide = say("一开始就有", "from the start"), start = textWidth(wide) * size <= column * 1.1 ? wide : say("词", "words");
+        const wide = say("一开始就有", "from the start"), start = textWidth(wide) * size <= column * 1.6 ? wide : say("词", "words");
         for (const lane of this.lanes) {
             const labels = this.svg.append("g").attr("class", "labels").attr("transform", `translate(0,${lane * high})`);
             labels.append("text").attr("class", "lane-name").attr("x", 2).attr("y", size * 1.1).text(cut(names[lane] ?? "", width / size));
@@ -66,8 +67,8 @@ class GraphFigure {
 
     drawEdges() {
         const { nodes, edges } = this.graph, { radius, column } = this.geometry;
-        const tip = edges.length > 120 || column < 60 ? null : `url(#tip-${this.block.id})`; // no room
-        this.edges = this.svg.append("g").selectAll("path").data(edges).join("path").attr("class", "edge")
+        const tip = edges.length > 120 || column < 40 ? null : `url(#tip-${this.block.id})`; // no room
+        this.edges = this.svg.append("g").selectAll("path").data(edges).join("path").attr("class", "edge").style("stroke-width", edges.length > 60 ? 1 : null)
             .attr("marker-end", tip).attr("d", ([from, to]) => {
                 const [x0, y0] = this.place(nodes[from]), [x1, y1] = this.place(nodes[to]);
                 const length = Math.hypot(x1 - x0, y1 - y0) || 1, dx = (x1 - x0) / length * radius, dy = (y1 - y0) / length * radius;

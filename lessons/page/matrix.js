@@ -200,6 +200,7 @@ class MatrixFigure {
                 const colour = isMasked(matrix, i, j) ? null : this.colour(matrix.values[i][j]);
                 return colour ? inkOn(colour) : "currentColor";
             });
+        this.svg.select(".scale").attr("visibility", known(0, 0) ? null : "hidden"); // its ends are numbers of cells
         this.paintSums(known);
         this.svg.selectAll(".active, .source, .fresh").raise();
     }

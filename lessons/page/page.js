@@ -173,6 +173,7 @@ class Page {
             const whole = figure.wholeAt?.() <= frame.step ||
                 (!block.matrix && (!frame.own.has(block.id) || frame.own.get(block.id) === figure.steps));
             node.querySelectorAll(".summary, details").forEach(part => { part.hidden = !whole; });
+            figure.svg.attr("aria-label", [`${block.title}.`, whole ? block.summary : null, figure.shape?.()].filter(Boolean).join(" "));
         }
     }
 

@@ -204,7 +204,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++) {
-        if (row->family == CLATTN__FAMILY_CLBLAST) continue;
+        if (row->family == CLATTN__FAMILY_CLBLAST || row->family == CLATTN__FAMILY_NATIVE) continue;
         if (!write_source(argv[2], row->source)) {
             fprintf(stderr, "list_builds: cannot write %s to %s\n", row->source, argv[2]);
             return 1;

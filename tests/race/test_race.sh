@@ -28,18 +28,25 @@ refuses() {
     grep -qF -- "$sentence" err || failed "$*: \"$sentence\" is not in: $(cat err)"
 }
 
-# race.html holds the figures and sentences of race.json, and asks for nothing else.
+# A text without blanks and ends of lines: however it was wrapped.
+flat() { tr -d ' \n'; }
+
+# race.html holds the figures and sentences of race.json, and asks for nothing else; what was printed has the same sentences and device.
 check_page() {
-    local figure figures=0
+    local figure figures=0 device
+    device=$(sed -n 's/.*"device":"\([^"]*\)".*/\1/p' race.html | flat)
+    [ -n "$device" ] || failed 'the page does not say what computes'
+    flat <out | grep -qF -- "$device" || failed "the page computes on $device, not what was printed: $(head -n 2 out)"
     while read -r figure; do
         figures=$((figures + 1))
         grep -qF "$(LC_ALL=C printf '%.7g' "$figure")" race.html || failed "$figure is not on the page"
-    done < <(sed -n 's/.*"\(ms\|dependent_steps\)":[[:space:]]*\([0-9.e+-]*\).*/\2/p' race.json)
-    [ "$figures" -ge 12 ] || failed "only $figures figures are in race.json"
+    done < <(sed -n 's/.*"\(ms\|ms_q1\|ms_q3\|dependent_steps\)":[[:space:]]*\([0-9.e+-]*\).*/\2/p' race.json)
+    [ "$figures" -ge 24 ] || failed "only $figures figures are in race.json"
     sed -n 's/.*"sentences":[[:space:]]*\["\(.*\)"\].*/\1/p' race.json | sed 's/", "/\n/g' >sentences
     [ "$(grep -c . sentences)" -eq 3 ] || failed "the sentences of race.json are: $(cat sentences)"
     while IFS= read -r sentence; do
         grep -qF -- "$sentence" race.html || failed "\"$sentence\" is not on the page"
+        flat <out | grep -qF -- "$(printf '%s' "$sentence" | flat)" || failed "\"$sentence\" was not printed"
     done <sentences
     grep -q '"kind":"lanes"' race.html || failed 'there are no lanes on the page'
     grep -q "default-src 'none'" race.html || failed 'the page may load something'

@@ -351,6 +351,18 @@ def check_calm(browser, path):
     check(browser.count() == f"{int(last) - 1} / {last}", "reduced motion: ← leads to", browser.count())
 
 
+def check_secret(browser, path):
+    """Nothing on a page says what the first product is before it is computed, neither to eyes nor to ears."""
+    browser.open(path, 1280, CALM)
+    seen = browser.script("""const shown = Array.from(document.querySelectorAll('main p, main figcaption, main svg text'))
+        .filter(node => node.checkVisibility({ visibilityProperty: true })).map(node => node.textContent);
+        return [...shown, ...Array.from(document.querySelectorAll('main svg')).map(svg => svg.getAttribute('aria-label') ?? '')]""")
+    check(len(seen) > 10 and not any(re.search(r"\b19\b", text) for text in seen), "secret: 19 stands in", [text for text in seen if "19" in text])
+    browser.press(Keys.END)
+    label = browser.script("return document.querySelector('.map[aria-label*=\"19\"]')?.getAttribute('aria-label') ?? ''")
+    check("19" in label, "secret: the product is told to nobody at the end")
+
+
 def check_focus(browser, path):
     """A map that is reached by keys is read by keys, and gives them back."""
     browser.open(path, 1280)
@@ -376,6 +388,25 @@ def check_turning(browser, path):
     browser.press(Keys.ARROW_RIGHT)
     check(browser.script("return document.querySelector('svg.space').innerHTML") != before, "space: keys do not turn it")
     check(browser.count() == at, "space: turning steps, too")
+
+
+# How many points of arrows lie in the middle of a name.
+COVERED = """
+const names = Array.from(document.querySelectorAll('#block-arrows text.word'), name => name.getBBox());
+const points = Array.from(document.querySelectorAll('#block-arrows line.arrow'), line => Array.from({ length: 21 }, (_, n) => n / 20)
+    .map(t => ['x', 'y'].map(d => (1 - t) * line.getAttribute(d + 1) + t * line.getAttribute(d + 2)))).flat();
+const lies = ([x, y], { x: left, y: top, width, height }) =>
+    x > left + 2 && x < left + width - 2 && y > top + height * .15 && y < top + height * .85;
+return [names.length, points.length, points.filter(point => names.some(name => lies(point, name))).length];
+"""
+
+
+def check_names(browser, path):
+    for width in WIDTHS:
+        browser.open(path, width, CALM)
+        browser.press(Keys.END)
+        names, points, covered = browser.script(COVERED)
+        check(names == 5 and points == 5 * 21 and covered == 0, path, width, ": names and arrows:", names, points, covered)
 
 
 def check_sliders(browser, path):
@@ -493,8 +524,10 @@ def main(program, figures, folder):
         check_playing(browser, folder / "zh" / "alignment.html")
         check_full_screen(browser, folder / "zh" / "alignment.html")
         check_calm(browser, folder / "zh" / "alignment.html")
+        check_secret(browser, folder / "en" / "matmul.html")
         check_focus(browser, folder / "zh" / "word-vectors.html")
         check_turning(browser, folder / "zh" / "word-vectors.html")
+        check_names(browser, folder / "zh" / "word-vectors.html")
         check_sliders(browser, folder / "zh" / "projection.html")
         check_any_count(browser, folder / "en" / "qkv.html")
         check_waiting(browser, folder / "en" / "serial-steps.html")
