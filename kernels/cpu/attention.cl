@@ -38,7 +38,6 @@
  * 192, not packed 1.03, 1.02; with TILE_Q 96 0.98, 1.02; 384 1.01, 1.02. TILE_KV 64, 96, 128: alike.
  */
 #include "lane_options.h"
-#include "transpose.h"
 
 #if !defined(ROWS) || !defined(VECTORS) || !defined(TILE_Q) || !defined(TILE_KV) || !defined(HEAD_DIM_MAX) ||                  \
     !defined(VALUE_DIM_MAX)
