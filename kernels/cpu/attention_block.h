@@ -216,7 +216,8 @@ INLINE void block_store(const block *blk, const real *ot, const head *hd, const 
     const int whole = p->out.d == 1 ? p->value_dim / WIDTH * WIDTH : 0;
     for (int lane = 0; lane < LANES; lane += WIDTH) {
         for (int d = 0; d < whole; d += WIDTH)
-            store_square(ot + d * LANES + lane, factors + lane, hd->out + (first + lane) * p->out.l + d, p->out.l, m->len_q - first - lane);
+            store_square(ot + d * LANES + lane, factors + lane, hd->out + (first + lane) * p->out.l + d, p->out.l,
+                         m->len_q - first - lane);
     }
     for (int lane = 0; lane < LANES && first + lane < m->len_q; lane++) {
         __global stored *row = hd->out + (first + lane) * p->out.l;
