@@ -1,11 +1,11 @@
-/* The contract of project.cl, for f16 and bf16 on tensor cores: products of fragments (mma.h) in place of tiles of floats.
+/* The contract of project.cl, for f16 and bf16 on matrix units: products of fragments (mma.h) in place of tiles of floats.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * Group           one TILE_M x TILE_N tile of the batch * len by columns matrix; tiles of a row of tiles follow one another
  * Work-item       a lane of a warp; a warp has WARP_M x WARP_N of the tile, as fragments in registers
  * Local memory    two tiles of x and two of w, TILE_K deep: while one of each is multiplied the next is on its way
- * Work-group      32 lanes for each part of WARP_M x WARP_N
+ * Work-group      a warp for each part of WARP_M x WARP_N
  * Layout of w     its tile lies as w does, along the columns or along the depth (a weight stored as outputs by inputs), so that
  *                 sixteen bytes are copied at a time either way; fragments are loaded accordingly
  * Sums            f32, bias and residual added, rounded once
@@ -19,8 +19,8 @@
 #if TILE_M % WARP_M || TILE_N % WARP_N || TILE_M / WARP_M * (TILE_N / WARP_N) != WARPS
 #error "the warps must cover the tile"
 #endif
-#if WARP_M % 16 || WARP_N % 16 || TILE_K % 16
-#error "fragments are 16 deep; rows and columns go by 16"
+#if WARP_M % WARP_ROWS || WARP_N % 16 || TILE_K % 16
+#error "fragments are 16 deep; rows go by WARP_ROWS and columns by 16"
 #endif
 #if TILE_M * TILE_K / 8 % WORK_GROUP || TILE_N * TILE_K / 8 % WORK_GROUP
 #error "each work-item copies the same number of eights"
@@ -34,8 +34,9 @@
 #define X_COPIES (TILE_M * TILE_K / 8 / WORK_GROUP)
 #define W_COPIES (TILE_N * TILE_K / 8 / WORK_GROUP)
 #define MOST_COPIES MAX(X_COPIES, W_COPIES)
-#define ROW_BLOCKS (WARP_M / 16)
-#define COLUMN_BLOCKS (WARP_N / 8)
+#define ROW_BLOCKS (WARP_M / WARP_ROWS)
+#define COLUMN_BLOCKS (WARP_N / 16)
+#define SUMS (ROW_BLOCKS * COLUMN_BLOCKS * BLOCK)
 
 INLINE int warp_row(void) { return warp_id() / (TILE_N / WARP_N) * WARP_M; }
 INLINE int warp_column(void) { return warp_id() % (TILE_N / WARP_N) * WARP_N; }
@@ -118,29 +119,27 @@ INLINE void copy_next(copies *c, int count, int extent, local ushort *tile, i64 
 /* acc += the warp's part of one tile's product. */
 INLINE void multiply_tile(local uint *exchange, float *acc, const local ushort *tile_x, const local ushort *tile_w, bool by_lines) {
     MMA_UNROLL for (int k = 0; k < TILE_K; k += 16) {
-        uint a[ROW_BLOCKS * 4];
+        uint rows[ROW_BLOCKS * ROW_UINTS];
         MMA_UNROLL for (int r = 0; r < ROW_BLOCKS; r++)
-            load_a(a + 4 * r, tile_x + (warp_row() + 16 * r) * LINE(TILE_K) + k, LINE(TILE_K));
-        MMA_UNROLL for (int c = 0; c < COLUMN_BLOCKS; c += 2) {
-            const int column = warp_column() + 8 * c;
-            uint b[4];
+            load_rows(rows + ROW_UINTS * r, tile_x + (warp_row() + WARP_ROWS * r) * LINE(TILE_K) + k, LINE(TILE_K));
+        MMA_UNROLL for (int c = 0; c < COLUMN_BLOCKS; c++) {
+            const int column = warp_column() + 16 * c;
+            uint columns[COLUMN_UINTS];
             if (by_lines)
-                load_b_lines(b, tile_w + k * LINE(TILE_N) + column, LINE(TILE_N));
+                load_columns_across(columns, tile_w + k * LINE(TILE_N) + column, LINE(TILE_N));
             else
-                load_b(b, tile_w + column * LINE(TILE_K) + k, LINE(TILE_K));
-            MMA_UNROLL for (int r = 0; r < ROW_BLOCKS; r++) {
-                mma(exchange, acc + 4 * (r * COLUMN_BLOCKS + c), a + 4 * r, b);
-                mma(exchange, acc + 4 * (r * COLUMN_BLOCKS + c + 1), a + 4 * r, b + 2);
-            }
+                load_columns(columns, tile_w + column * LINE(TILE_K) + k, LINE(TILE_K));
+            MMA_UNROLL for (int r = 0; r < ROW_BLOCKS; r++)
+                multiply(exchange, acc + BLOCK * (r * COLUMN_BLOCKS + c), rows + ROW_UINTS * r, columns);
         }
     }
 }
 
 /* acc = the warp's part of the tile at row m, column n. Begins and ends with the tiles free. */
-INLINE void multiply(local uint *exchange, float *acc, local ushort *tile_x, local ushort *tile_w, const project_params *p,
+INLINE void multiply_all(local uint *exchange, float *acc, local ushort *tile_x, local ushort *tile_w, const project_params *p,
                      const global element *x, const global element *w, i64 m, i64 n, bool by_lines) {
     copies of_x = copies_of_x(p, x, m), of_w = copies_of_w(p, w, n, by_lines);
-    MMA_UNROLL for (int e = 0; e < ROW_BLOCKS * COLUMN_BLOCKS * 4; e++) acc[e] = 0.0f;
+    MMA_UNROLL for (int e = 0; e < SUMS; e++) acc[e] = 0.0f;
     int turn = 0;
     for (i64 k = -TILE_K; k < p->depth; k += TILE_K) {
         const int other = 1 - turn;
@@ -169,18 +168,22 @@ INLINE void write_element(const project_params *p, const global element *bias, c
 
 INLINE void write_tile(const project_params *p, const global element *bias, const global element *residual, global element *y,
                        i64 m, i64 n, const float *acc) {
-    MMA_UNROLL for (int r = 0; r < ROW_BLOCKS * 2; r++) {
-        const i64 row = m + warp_row() + 8 * r + lane_id() / 4, b = row / p->len, l = row % p->len;
+    MMA_UNROLL for (int r = 0; r < ROW_BLOCKS * LANE_ROWS; r++) {
+        const i64 row = m + warp_row() + r / LANE_ROWS * WARP_ROWS + BLOCK_ROW(lane_id(), ROW_ELEMENT(r % LANE_ROWS, 0));
+        const i64 b = row / p->len, l = row % p->len;
         if (b >= p->batch) continue;
-        MMA_UNROLL for (int c = 0; c < COLUMN_BLOCKS * 2; c++) {
-            const i64 column = n + warp_column() + c / 2 * 8 + lane_id() % 4 * 2 + c % 2;
-            const int e = (r / 2 * COLUMN_BLOCKS + c / 2) * 4 + r % 2 * 2 + c % 2;
-            if (column < p->columns) write_element(p, bias, residual, y, b, l, column, acc[e]);
+        MMA_UNROLL for (int c = 0; c < COLUMN_BLOCKS; c++) {
+            MMA_UNROLL for (int each = 0; each < BLOCK / LANE_ROWS; each++) {
+                const int e = ROW_ELEMENT(r % LANE_ROWS, each);
+                const i64 column = n + warp_column() + 16 * c + BLOCK_COLUMN(lane_id(), e);
+                if (column < p->columns)
+                    write_element(p, bias, residual, y, b, l, column, acc[(r / LANE_ROWS * COLUMN_BLOCKS + c) * BLOCK + e]);
+            }
         }
     }
 }
 
-KERNEL void project(const global element *x, const global element *w, const global element *bias, const global element *residual,
+MMA_KERNEL void project(const global element *x, const global element *w, const global element *bias, const global element *residual,
                     global element *y, const project_params p) {
     local ushort tile_x[2 * X_ELEMENTS] __attribute__((aligned(16)));
     local ushort tile_w[2 * W_ELEMENTS] __attribute__((aligned(16)));
@@ -193,11 +196,11 @@ KERNEL void project(const global element *x, const global element *w, const glob
     y += p.base[4];
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         const i64 n = group % tiles_n * TILE_N, m = group / tiles_n * TILE_M;
-        float acc[ROW_BLOCKS * COLUMN_BLOCKS * 4];
+        float acc[SUMS];
         if (p.w.d <= p.w.l)
-            multiply(exchange, acc, tile_x, tile_w, &p, x, w, m, n, true);
+            multiply_all(exchange, acc, tile_x, tile_w, &p, x, w, m, n, true);
         else
-            multiply(exchange, acc, tile_x, tile_w, &p, x, w, m, n, false);
+            multiply_all(exchange, acc, tile_x, tile_w, &p, x, w, m, n, false);
         write_tile(&p, bias, residual, y, m, n, acc);
     }
 }
