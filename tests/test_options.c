@@ -337,23 +337,21 @@ static void check_fragments(const attention_problem *p, const char *name, int la
     }
 }
 
-/* The f32 cases again by the rows for matrix units, as they are emulated: NVIDIA's and, in turn, one other vendor's; in some of
- * them heads are larger. A compilation takes seconds: of what is not NVIDIA's and small, one type each.
- * CLATTN_TEST_LAYOUTS=1 takes all of it in each case. */
+/* The f32 cases again by the rows for matrix units, as they are emulated; in some of them heads are larger. A compilation takes
+ * seconds: a run takes NVIDIA's layout and one other, drawn by the seed, each in one type. CLATTN_TEST_LAYOUTS=1 takes all. */
 START_TEST(every_case_by_fragments) {
     const option_case *o = &cases[_i];
     if (o->c.dtype || o->c.head_dim > 64 || o->c.value_dim > 64 || o->c.amplitude > 1) return; /* f32 alone holds those numbers */
     const bool all = getenv("CLATTN_TEST_LAYOUTS") != NULL, wide = o->c.head_dim == 24 && !o->c.rotary;
     for (int layout = MMA_NVIDIA; layout <= MMA_XE16; layout++) {
-        if (!all && layout != MMA_NVIDIA && layout != MMA_CDNA + _i % (MMA_XE16 - MMA_NVIDIA)) continue;
+        if (!all && layout != MMA_NVIDIA && layout != MMA_CDNA + (int)(test_seed() % (MMA_XE16 - MMA_NVIDIA))) continue;
         option_case typed = *o;
         if (wide && largest_head(layout) > 64) {
             const bool largest = _i % 4 == 0 && largest_head(layout) == 256;
             typed.c.head_dim = largest ? 200 : 100;
             typed.c.value_dim = 120;
         }
-        const int turn = all || (layout == MMA_NVIDIA && !wide) ? _i + layout : layout;
-        typed.c.dtype = turn % 2 ? CLATTN_F16 : CLATTN_BF16;
+        typed.c.dtype = (all ? (uint64_t)_i + (uint64_t)layout : test_seed() / 4) % 2 ? CLATTN_F16 : CLATTN_BF16;
         attention_problem p = make(&typed, (uint64_t)_i);
         check_fragments(&p, o->c.name, layout);
         attention_problem_free(&p);

@@ -234,7 +234,13 @@ START_TEST(every_shape_on_every_row) {
 }
 END_TEST
 
-/* By rows that take the type, and by those for which it is converted. */
+/* Matrix units whose rows may serve from now on. */
+static void emulate_layout(int layout) {
+    for (size_t d = 0; d < test_device_count(); d++)
+        if (test_context(d)) test_context(d)->device.mma = -layout;
+}
+
+/* By rows that take the type, those of each vendor's matrix units too, and by those for which it is converted. */
 START_TEST(every_shape_in_16_bits) {
     rng r = rng_make(4000 + (uint64_t)_i);
     project_case c = cases[_i];
@@ -242,7 +248,11 @@ START_TEST(every_shape_in_16_bits) {
     const clattn__params typed = {.project.dtype = (i32)c.dtype};
     project_problem p = problem_make(&c, &r);
     for_every_row(ROLE_BIT(PROJECT), &any_params, check_outputs, &p);
-    for_every_row(ROLE_BIT(PROJECT), &typed, check_outputs, &p);
+    for (int layout = MMA_NVIDIA; layout <= MMA_RDNA3; layout++) { /* Intel's has no row */
+        emulate_layout(layout);
+        for_every_row(ROLE_BIT(PROJECT), &typed, check_outputs, &p);
+    }
+    emulate_layout(MMA_NVIDIA);
     problem_free(&p);
 }
 END_TEST

@@ -110,12 +110,15 @@ START_TEST(every_row_passes) {
         clattn_context *context = test_context(d);
         if (!context || !context->self_checks || !row_may_serve(context, row)) continue;
         const bool native = context->device.info.kind == CLATTN_DEVICE_NATIVE;
+        const int mma = context->device.mma;
         clattn__variant variant = first_variant(row->role);
+        context->device.mma = -clattn__row_macro(row, "MMA", MMA_NVIDIA);
         do {
             if (!can_be(context, row, &variant)) continue;
             check_row(context, row, &variant);
             if (!native) break;
         } while (next_variant(row->role, &variant));
+        context->device.mma = mma;
     }
 }
 END_TEST
@@ -123,7 +126,7 @@ END_TEST
 /* Where the library has code for tiles and the system does not give them, the plan says so and the next row serves. */
 START_TEST(without_permission_the_next_row_serves) {
     enum { AMX = 3 }; /* its number in features.def */
-    char text[2048];
+    char text[8192];
     float out[6];
     const unsigned short ones[6] = {0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80};
     unsigned short result[6];
@@ -155,7 +158,7 @@ END_TEST
 
 /* The first test of all: what is found counts in the whole process, but for each instruction set on its own. */
 START_TEST(a_row_is_checked_once) {
-    char text[2048];
+    char text[8192];
     float out[6];
     clattn_context *context = open_device("native");
     attend(context, NULL, text, sizeof text, out);
@@ -209,7 +212,7 @@ static clattn_context *open_wrong_native(void) {
 }
 
 START_TEST(a_wrong_native_kernel_is_dropped) {
-    char text[2048];
+    char text[8192];
     float out[6] = {0};
     clattn_context *context = open_wrong_native();
     attend(context, NULL, text, sizeof text, out);
@@ -230,7 +233,7 @@ START_TEST(a_wrong_native_kernel_is_dropped) {
 END_TEST
 
 START_TEST(turned_off_nothing_is_checked) {
-    char text[2048];
+    char text[8192];
     float out[6] = {0};
     setenv("CLATTN_SELF_CHECK", "0", 1);
     clattn_context *context = open_wrong_native();
@@ -300,7 +303,7 @@ static bool remove_folder(void) {
 
 /* How many checks a new context makes. */
 static int checks_of_new_context(void) {
-    char text[2048];
+    char text[8192];
     float out[6] = {0};
     clattn_context *context = open_device("opencl:0:0:gpu");
     if (!context) return -1;
