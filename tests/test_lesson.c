@@ -449,6 +449,7 @@ START_TEST(claims_hold) {
     ck_assert_double_ge(number(&l, "serial_steps/recurrence_steps/16"), 16);
     ck_assert_double_eq(number(&l, "serial_steps/attention_steps/16"), 3); /* scores, softmax, weighted values */
     ck_assert_double_ge(number(&l, "serial_steps/noise/16"), 0);
+    ck_assert_double_eq_tol(number(&l, "serial_steps/arithmetic/16"), 2.0 * 16 / 256, 0.01); /* 4n²d against 2nd² */
     lesson_free(&l);
     clattn_context_destroy(context);
 }
