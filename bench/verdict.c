@@ -11,6 +11,10 @@ static double doubt_of(const bench_point *a, const bench_point *b) {
     return fmax(BENCH_RESOLUTION, a->noise + b->noise);
 }
 
+double bench_noise(const bench_point *a, const bench_point *b) {
+    return fmax(a->noise, b->noise);
+}
+
 bench_winner bench_faster(const bench_point *attention, const bench_point *recurrence) {
     double fast = fmin(attention->ms, recurrence->ms), slow = fmax(attention->ms, recurrence->ms);
     if (!(fast > 0) || !(slow / fast - 1 > doubt_of(attention, recurrence))) return BENCH_WINNER_UNCLEAR;
@@ -161,9 +165,6 @@ static void add_gain(clattn__text *text, const char *name, const bench_point *on
         clattn__text_add(text, "%s no faster (%.2fx, within the noise)", name, speedup);
 }
 
-/* With more noise than this in a speed-up, nothing is foretold from it. */
-static const double TOO_NOISY = 0.2;
-
 /* Where the lines would cross on `units`, if both kept their parallel part. */
 static void add_forecast(clattn__text *text, const bench_scaling *scaling, const bench_contrast *core, int units,
                          double attention_part, double recurrence_part) {
@@ -192,7 +193,7 @@ void bench_verdict_scaling(clattn__text *text, const bench_scaling *scaling, con
                      scaling->units[last]);
     add_gain(text, "attention", &a[0], &a[last], true);
     add_gain(text, " and the recurrence", &r[0], &r[last], false);
-    if (fmax(a[0].noise + a[last].noise, r[0].noise + r[last].noise) > TOO_NOISY) {
+    if (fmax(a[0].noise + a[last].noise, r[0].noise + r[last].noise) > BENCH_TOO_NOISY) {
         clattn__text_add(text, ". That is too noisy for a forecast.\n");
         return;
     }

@@ -43,6 +43,11 @@ typedef enum bench_winner { BENCH_WINNER_UNCLEAR, BENCH_WINNER_ATTENTION, BENCH_
 #define BENCH_HOPELESS 0.5
 bench_winner bench_faster(const bench_point *attention, const bench_point *recurrence);
 
+/* With more noise than this, no ratio is made of a time, and nothing foretold from a speed-up. */
+#define BENCH_TOO_NOISY 0.2
+/* Of the noisier of two. */
+double bench_noise(const bench_point *, const bench_point *);
+
 /* The first length where the lines cross, both logarithmic between the lengths where one side clearly wins, when the
  * recurrence's times are multiplied by `recurrence_factor` and attention's by `attention_factor` (1 and 1: as measured); 0 when
  * they do not. */

@@ -14,6 +14,7 @@ static const int64_t head_dims[SPLITS] = {8, 16, 32, 64, 128, 256};
 
 typedef struct head_run {
     int64_t length;
+    double probe_ms; /* of one run of all splits at twice that length, where it was too long; 0: it was not */
     const char *names[SPLITS];
     double index[SPLITS], rate[SPLITS], rate_low[SPLITS], rate_high[SPLITS]; /* low and high: quartiles */
     double milliseconds[SPLITS], ms_low[SPLITS], ms_high[SPLITS], noise;     /* noise: of the worst */
@@ -28,7 +29,10 @@ static void list_shapes(int64_t length, bench_shape shapes[SPLITS]) {
 static void measure_splits(lesson *lesson, int64_t length, head_run *run) {
     bench_shape shapes[SPLITS];
     list_shapes(length, shapes);
-    while (length > SHORTEST && !measure_is_worth(measure_once(lesson, shapes, SPLITS))) list_shapes(length /= 2, shapes);
+    for (double probe; length > SHORTEST && !measure_is_worth(probe = measure_probe(lesson, shapes, SPLITS));) {
+        run->probe_ms = probe;
+        list_shapes(length /= 2, shapes);
+    }
     measure_spread spreads[SPLITS];
     measure_in_turns(lesson, shapes, SPLITS, run->points, spreads);
     run->length = length;
@@ -64,12 +68,23 @@ static void plot_bars(lesson *lesson, const char *id, const char *title, const c
 
 /* What the figures bear: who is fastest, or nothing. */
 static const char *who_is_fastest(const doc *doc, const head_run *run, size_t best, size_t worst, bool clear) {
+    if (measure_too_noisy(run->noise))
+        return doc_text(doc, "这一次噪声太大，分不出：机器上还有别的工作。",
+                        "This time it is too noisy to call: the machine had other work.");
     if (!clear)
-        return doc_text(doc, "这一次没有分出来：机器上还有别的工作，差别小于噪声。",
-                        "This time it is not decided: the machine had other work, and the differences are within the noise.");
+        return doc_text(doc, "这一次没有分出来：差别小于噪声。",
+                        "This time it is not decided: the differences are within the noise.");
     return doc_text(doc, "在这台设备上最快的是 %s，%.1f GFLOP/s；最慢的是 %s，%.1f GFLOP/s。",
                     "On this device %s is fastest, at %.1f GFLOP/s, and %s slowest, at %.1f.", run->names[best],
                     run->rate[best], run->names[worst], run->rate[worst]);
+}
+
+/* The faster of the two ends of what was measured, or why there is none. */
+static const char *sum_up_rates(const doc *doc, const head_run *run, size_t best, size_t worst, bool clear) {
+    if (measure_too_noisy(run->noise)) return doc_text(doc, "噪声太大，分不出谁快。", "Too noisy to call.");
+    if (!clear) return doc_text(doc, "差别小于噪声，说明不了什么。", "The differences are within the noise, and say nothing.");
+    return doc_text(doc, "%s 的速度是 %s 的 %.1f 倍。", "%1$s is %3$.1f times as fast as %2$s.", run->names[best],
+                    run->names[worst], run->rate[best] / run->rate[worst]);
 }
 
 /* Reasons for what was measured, where something was. */
@@ -77,10 +92,14 @@ static void explain(doc *doc, const head_run *run, size_t best, size_t worst, bo
     if (!clear)
         doc_say(doc, "要分得出，就在安静的机器上再跑一次。", "To tell, run it again on a machine that has nothing else to do.");
     else if (best > worst)
-        doc_say(doc, "为什么？每个头都要做自己的 softmax：%s 要算 %lld 倍于 %s 的 exp；窄头每次乘加也少，喂不饱向量单元。",
-                "Why? Each head has a softmax of its own: %s takes %lld times as many exp as %s; and narrow heads have too few "
-                "multiply-adds at a time to fill the vector units.",
-                run->names[worst], (long long)(head_dims[best] / head_dims[worst]), run->names[best]);
+        doc_say(
+            doc,
+            "为什么？每个头都要做自己的 softmax：%s 要算 %lld 倍于 %s 的 exp，这是数得出的；原因多半在此，"
+            "也许还有窄头每次乘加太少，喂不饱向量单元：这些没有分开量。",
+            "Why? Each head has a softmax of its own: %s takes %lld times as many exp as %s, which can be counted. That is "
+            "probably the reason, perhaps with narrow heads having too few multiply-adds at a time to fill the vector units; "
+            "these were not measured apart.",
+            run->names[worst], (long long)(head_dims[best] / head_dims[worst]), run->names[best]);
     else
         doc_say(doc, "窄的反而快：多半是宽头的一块放不进这台设备最快的存储，softmax 省下的抵不过它。",
                 "The narrow ones are faster: probably a tile of wide heads does not fit into this device's fastest memory, "
@@ -99,7 +118,8 @@ void lesson_head_dim(lesson *lesson) {
         if (run.rate[i] > run.rate[best]) best = i;
         if (run.rate[i] < run.rate[worst]) worst = i;
     }
-    const bool clear = bench_faster(&run.points[best], &run.points[worst]) != BENCH_WINNER_UNCLEAR;
+    const bool clear =
+        !measure_too_noisy(run.noise) && bench_faster(&run.points[best], &run.points[worst]) != BENCH_WINNER_UNCLEAR;
     doc_say(
         doc,
         "总宽 %d 不变，切成多少个头？乘加次数一样多；不一样的是 softmax：每个头做自己的，头越多，exp 越多。快慢要量了才知道。",
@@ -118,8 +138,12 @@ void lesson_head_dim(lesson *lesson) {
              "Length %lld, fused: the splits run in turns, and medians are shown. Noise: %s.", (long long)run.length,
              measure_noise(doc, run.noise));
     if (run.length < length)
-        doc_say(doc, "句长 %lld 在这台设备上太慢，所以量的是 %lld。",
-                "Length %lld would take too long on this device: it is %lld.", (long long)length, (long long)run.length);
+        doc_say(
+            doc,
+            "句长 %lld 太久：试跑过好几次，最快的一次，几种切法在句长 %lld 一共用了 %.0f 毫秒，超过 %d 毫秒；所以量的是 %lld。",
+            "Length %lld would take too long: at length %lld the fastest of several trial runs of all splits took %.0f ms, "
+            "more than %d ms. So it is %lld.",
+            (long long)length, (long long)(2 * run.length), run.probe_ms, MEASURE_WORTH_MS, (long long)run.length);
     plot_bars(lesson, "rate", doc_text(doc, "每秒做多少运算", "Operations a second"), "GFLOP/s", DOC_ROLE_WEIGHTS, &run,
               run.rate, run.rate_low, run.rate_high, 1);
     const char *const noise = doc_text(
@@ -127,15 +151,12 @@ void lesson_head_dim(lesson *lesson) {
         "Noise is how far the middle half of the runs spreads, as a part of the median, at its worst; above %.0f %% it is "
         "called noisy.",
         100 * BENCH_NOISY_ABOVE);
-    if (clear)
-        doc_summary(doc, "%s 的速度是 %s 的 %.1f 倍。%s", "%1$s is %3$.1f times as fast as %2$s. %4$s", run.names[best],
-                    run.names[worst], run.rate[best] / run.rate[worst], noise);
-    else
-        doc_summary(doc, "差别小于噪声，说明不了什么。%s", "The differences are within the noise, and say nothing. %s", noise);
+    doc_summary(doc, "%s%s", "%s %s", sum_up_rates(doc, &run, best, worst, clear), noise);
     plot_bars(lesson, "time", doc_text(doc, "用多少时间", "Time"), "ms", DOC_ROLE_SCORES, &run, run.milliseconds, run.ms_low,
               run.ms_high, 3);
-    doc_summary(doc, "同样的乘加，时间从 %.3f 到 %.3f ms。", "The same multiply-adds in %.3f to %.3f ms.",
-                run.milliseconds[best], run.milliseconds[worst]);
+    doc_summary(doc, "同样的乘加，时间的中位数从 %.3f 到 %.3f ms，噪声 %s。",
+                "The same multiply-adds in %.3f to %.3f ms (medians; noise: %s).", run.milliseconds[best],
+                run.milliseconds[worst], measure_noise(doc, run.noise));
     explain(doc, &run, best, worst, clear);
     doc_correct(
         doc, doc_text(doc, "头越多，模型一定越好。", "The more heads, the better the model."),

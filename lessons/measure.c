@@ -13,9 +13,9 @@
 
 /* A class waits: a tenth of what the benchmark takes. */
 static const bench_sampling sampling = {.warm_up_s = 0.02, .seconds = 0.1};
-static const double WORTH_MS = 60;
 
-enum { SEED = 1, FEW = 3 };
+enum { SEED = 1, FEW = 3, MANY = 20 };
+static const double PROBE_MS = 200; /* for more than FEW runs of one */
 
 bench_shape measure_attention(int64_t heads, int64_t len, int64_t head_dim) {
     return (bench_shape){.op = BENCH_OP_ATTENTION,
@@ -67,7 +67,7 @@ static bool sample(stand *stand, size_t count, bench_point *points, measure_spre
                                   .flops = lanes[i].candidate->flops,
                                   .chain = lanes[i].candidate->dependent_steps};
     for (size_t i = 0; i < count && spreads != NULL; i++)
-        spreads[i] = (measure_spread){lanes[i].stats.first_quartile, lanes[i].stats.third_quartile};
+        spreads[i] = (measure_spread){lanes[i].stats.first_quartile, lanes[i].stats.third_quartile, lanes[i].stats.min};
     return true;
 }
 
@@ -79,34 +79,39 @@ void measure_in_turns(lesson *lesson, const bench_shape *shapes, size_t count, b
     if (!right) lesson_fail(lesson, CLI_FAILURE, "%s", error.text);
 }
 
-/* The fastest of a few runs of each: the first has more to do, and another may have had to wait for other programs. */
-static bool run_a_few(stand *stand, size_t count, double *milliseconds, bench_error *error) {
+/* The fastest of some runs of each: the first has more to do, and others may have had to wait for other programs. */
+static bool run_some(stand *stand, size_t count, double *milliseconds, bench_error *error) {
     *milliseconds = 0;
     for (size_t i = 0; i < count; i++) {
         bench_candidate *candidate = &stand->candidates[i];
-        double fastest = INFINITY;
-        for (int n = 0; n < FEW; n++) {
+        double fastest = INFINITY, spent = 0;
+        for (int n = 0; n < FEW || (n < MANY && spent < PROBE_MS); n++) {
             bench_time time;
             if (!candidate->class->run(candidate, &time, error)) return false;
             fastest = fmin(fastest, time.wall_ms);
+            spent += time.wall_ms;
         }
         *milliseconds += fastest;
     }
     return true;
 }
 
-double measure_once(lesson *lesson, const bench_shape *shapes, size_t count) {
+double measure_probe(lesson *lesson, const bench_shape *shapes, size_t count) {
     stand stand;
     bench_error error;
     double milliseconds = 0;
-    const bool right = open_stand(&stand, lesson, shapes, count, &error) && run_a_few(&stand, count, &milliseconds, &error);
+    const bool right = open_stand(&stand, lesson, shapes, count, &error) && run_some(&stand, count, &milliseconds, &error);
     close_stand(&stand);
     if (!right) lesson_fail(lesson, CLI_FAILURE, "%s", error.text);
     return milliseconds;
 }
 
 bool measure_is_worth(double milliseconds) {
-    return milliseconds < WORTH_MS;
+    return milliseconds <= MEASURE_WORTH_MS;
+}
+
+bool measure_too_noisy(double noise) {
+    return !(noise <= BENCH_TOO_NOISY);
 }
 
 const char *measure_noise(const doc *doc, double noise) {

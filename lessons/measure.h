@@ -17,19 +17,23 @@ enum { MEASURE_MAX = 8 };
 bench_shape measure_attention(int64_t heads, int64_t len, int64_t head_dim);
 bench_shape measure_recurrence(int64_t len, int64_t width);
 
-/* Between which half of the runs lie: quartiles, in ms. */
+/* Between which half of the runs lie, quartiles, and the fastest run; in ms. */
 typedef struct measure_spread {
-    double low, high;
+    double low, high, fastest;
 } measure_spread;
 
 /* Time them on the lesson's device, in turns: medians and noise, as the benchmark takes them, if for a shorter time. spreads
  * may be NULL. */
 void measure_in_turns(lesson *, const bench_shape *shapes, size_t count, bench_point *points, measure_spread *spreads);
-/* The milliseconds of one run of each together. */
-double measure_once(lesson *, const bench_shape *shapes, size_t count);
-/* Whether to measure what takes so long a run. */
+/* The milliseconds of one run of each together: of several short ones the fastest, since others may have waited for what else
+ * the machine does. */
+double measure_probe(lesson *, const bench_shape *shapes, size_t count);
+/* Whether to measure what takes so long a run: MEASURE_WORTH_MS at most. */
+enum { MEASURE_WORTH_MS = 60 };
 bool measure_is_worth(double milliseconds);
 
+/* Whether no ratio is to be made of a time with that noise. */
+bool measure_too_noisy(double noise);
 /* "4 %", or where a time cannot be relied on "38 %, noisy": what its runs spread by. */
 const char *measure_noise(const doc *, double noise);
 

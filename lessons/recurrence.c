@@ -39,7 +39,19 @@ static void explain_symbols(lesson *lesson) {
                 "a new row.");
 }
 
+/* One scale for all: what is halved or squeezed has to look so. */
+static void share_scale(doc_matrix *const *shown, size_t count) {
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        low = fmin(low, shown[i]->low);
+        high = fmax(high, shown[i]->high);
+    }
+    for (size_t i = 0; i < count; i++) lesson_scale(shown[i], low, high);
+}
+
 void lesson_rnn_step(lesson *lesson) {
+    enum { SHOWN = 8 };
+    doc_matrix *shown[SHOWN];
     static const double old[] = {0.8, 0}, word[] = {1, 0}, identity[] = {1, 0, 0, 1}, half[] = {0.5, 0, 0, 0.5};
     doc *doc = &lesson->doc;
     arena *arena = &lesson->arena;
@@ -63,33 +75,37 @@ void lesson_rnn_step(lesson *lesson) {
                      "Below: tanh(1.4) is about %.3f, and no tanh ever passes 1.", h.at[0]));
 
     doc_step(doc, "旧记忆过 W_h：减半。", "The old memory through W_h: halved.");
-    lesson_show(lesson, "w_h", doc_text(doc, "带旧记忆的矩阵", "What carries it over"), "W_h", DOC_ROLE_PLAIN, w_h, NULL, NULL);
-    lesson_show(lesson, "h0", doc_text(doc, "旧记忆 h(t-1)", "Old memory h(t-1)"), "h", DOC_ROLE_RECURRENCE, h_0, NULL, NULL);
+    shown[0] = lesson_show(lesson, "w_h", doc_text(doc, "带旧记忆的矩阵", "What carries it over"), "W_h", DOC_ROLE_PLAIN, w_h,
+                           NULL, NULL);
+    shown[1] = lesson_show(lesson, "h0", doc_text(doc, "旧记忆 h(t-1)", "Old memory h(t-1)"), "h", DOC_ROLE_RECURRENCE, h_0,
+                           NULL, NULL);
     const mat carried = lesson_product(lesson, w_h, h_0);
-    lesson_derive(lesson_show(lesson, "carried", doc_text(doc, "带过来的", "Carried over"), "W_h·h", DOC_ROLE_RECURRENCE,
-                              carried, NULL, NULL),
-                  DOC_RULE_PRODUCT, "w_h", "h0", 1);
+    shown[2] = lesson_show(lesson, "carried", doc_text(doc, "带过来的", "Carried over"), "W_h·h", DOC_ROLE_RECURRENCE, carried,
+                           NULL, NULL);
+    lesson_derive(shown[2], DOC_RULE_PRODUCT, "w_h", "h0", 1);
     doc_step(doc, "新词过 W_in：原样。", "The word through W_in: as it is.");
-    lesson_show(lesson, "w_in", doc_text(doc, "写新词的矩阵", "What writes it"), "W_in", DOC_ROLE_PLAIN, w_in, NULL, NULL);
-    lesson_show(lesson, "x", doc_text(doc, "词 x(t)", "Word x(t)"), "x", DOC_ROLE_X, x, NULL, NULL);
+    shown[3] =
+        lesson_show(lesson, "w_in", doc_text(doc, "写新词的矩阵", "What writes it"), "W_in", DOC_ROLE_PLAIN, w_in, NULL, NULL);
+    shown[4] = lesson_show(lesson, "x", doc_text(doc, "词 x(t)", "Word x(t)"), "x", DOC_ROLE_X, x, NULL, NULL);
     const mat written = lesson_product(lesson, w_in, x);
-    lesson_derive(
-        lesson_show(lesson, "written", doc_text(doc, "写进来的", "Written"), "W_in·x", DOC_ROLE_X, written, NULL, NULL),
-        DOC_RULE_PRODUCT, "w_in", "x", 1);
+    shown[5] = lesson_show(lesson, "written", doc_text(doc, "写进来的", "Written"), "W_in·x", DOC_ROLE_X, written, NULL, NULL);
+    lesson_derive(shown[5], DOC_RULE_PRODUCT, "w_in", "x", 1);
     doc_step(doc, "相加，再压扁。", "Add, then squeeze.");
     const double side_by_side[] = {w_h.at[0], w_h.at[1], w_in.at[0], w_in.at[1], w_h.at[2], w_h.at[3], w_in.at[2], w_in.at[3]},
                  stacked[] = {old[0], old[1], word[0], word[1]};
     const mat both =
         lesson_product(lesson, mat_of(arena, 2, 4, side_by_side), mat_of(arena, 4, 1, stacked)); /* [W_h W_in]·[h; x] */
-    lesson_derive(
-        lesson_show(lesson, "sum", doc_text(doc, "相加", "The sum"), "W_h·h + W_in·x", DOC_ROLE_PLAIN, both, NULL, NULL),
-        DOC_RULE_SUM, "carried", "written", 1);
-    doc_matrix *shown =
+    shown[6] = lesson_show(lesson, "sum", doc_text(doc, "相加", "The sum"), "W_h·h + W_in·x", DOC_ROLE_PLAIN, both, NULL, NULL);
+    lesson_derive(shown[6], DOC_RULE_SUM, "carried", "written", 1);
+    shown[7] =
         lesson_show(lesson, "h", doc_text(doc, "新记忆 h(t)", "New memory h(t)"), "h", DOC_ROLE_RECURRENCE, h, NULL, NULL);
-    lesson_derive(shown, DOC_RULE_TANH, "sum", NULL, 1);
-    shown->decimals = 3;
-    doc_summary(doc, "旧记忆 0.8 还剩多少？它已经和新词混在一个数里，分不开了。",
-                "How much is left of the old 0.8? It is mixed with the word in one number, and nothing can take them apart.");
+    lesson_derive(shown[7], DOC_RULE_TANH, "sum", NULL, 1);
+    shown[7]->decimals = 3;
+    doc_summary(doc, "旧记忆 %g 还剩多少？只看这个 %.3f，谁也说不出：旧记忆和新词加在一个数里，别的两个数也能加出同样的和。",
+                "How much is left of the old %g? From the %.3f alone nobody can tell: old memory and word are added up in one "
+                "number, and other pairs have the same sum.",
+                old[0], h.at[0]);
+    share_scale(shown, SHOWN);
     figures_array(&lesson->figures, "rnn_by_hand/h", 2, mat_doubles(arena, h));
     doc_correct(
         doc, doc_text(doc, "W_h 的 h 是时刻。", "The h of W_h is a time."),
@@ -154,10 +170,13 @@ static void sum_up_trace(doc *doc, const double *distances) {
     const char *path = doc_text(doc, "读完第 1 个词相距 %1$.3f，读完第 %2$d 个词相距 %3$.3f，剩 %4$.1f %%。",
                                 "%1$.3f apart after word 1, %3$.3f after word %2$d: %4$.1f %% is left.", first, TRACE_STEPS,
                                 last, 100 * last / first);
+    const char *end = last > distances[TRACE_STEPS - 2]
+                          ? doc_text(doc, "；图到头时它还在变大", ", and where the picture ends it is growing")
+                          : "";
     if (rises > 0)
-        doc_summary(doc, "%s其中 %d 步变大了一点：W_h 有时会拉开一点小差别，可下一个词又把它压下去。",
-                    "%s At %d steps it grew a little: W_h may stretch a small difference, and later words squeeze it again.",
-                    path, rises);
+        doc_summary(doc, "%s%d 步里有 %d 步变大：小的差别，W_h 能压小，也能拉大%s。",
+                    "%1$s At %3$d of %2$d steps it grew: W_h can stretch a small difference as well as squeeze it%4$s.", path,
+                    TRACE_STEPS - 1, rises, end);
     else
         doc_summary(doc, "%s", "%s", path);
 }
@@ -178,8 +197,8 @@ static void show_trace(lesson *lesson, const pairs_setting *setting, numpy_rando
         steps[t] = t + 1;
         distances[t] = pairs_distance(h.at + t * h.cols, h.at + (TRACE_STEPS + t) * h.cols, h.cols);
     }
-    doc_step(doc, "取一对句子，一个词一个词地读。A 和 B 从第 2 个词起完全相同。",
-             "Take one pair, and read word by word. From word 2 on, A and B are the same.");
+    doc_step(doc, "取一对句子，一个词一个词地读。从第 2 个词起，两句话的词完全相同。",
+             "Take one pair, and read word by word. From word 2 on, both sentences have the same words.");
     doc_matrix *first = lesson_show(lesson, "h-a", doc_text(doc, "句子 A 的 h", "h of sentence A"), "h_A", DOC_ROLE_RECURRENCE,
                                     a, labels, NULL);
     doc_grow(doc, first, DOC_BY_ROW, NULL);
@@ -202,13 +221,60 @@ static void show_trace(lesson *lesson, const pairs_setting *setting, numpy_rando
 static const char *when_alike(lesson *lesson, const pairs_setting *setting, const double *cosines) {
     for (size_t i = 0; i < setting->length_count; i++) {
         if (cosines[i] >= 0.9995)
-            return doc_text(
-                &lesson->doc, "句长 %lld 时余弦已经是 1.000：两句话的摘要一样，句首是什么都无所谓了。",
-                "At %lld words the cosine is 1.000: both sentences leave the same summary, whatever they began with.",
-                (long long)setting->lengths[i]);
+            return doc_text(&lesson->doc,
+                            "在这个随机的网络里，句长 %lld 时余弦已经是 1.000：两句话的摘要一样，句首是什么都无所谓了。",
+                            "In this random network the cosine is 1.000 at %lld words: both sentences leave the same summary, "
+                            "whatever they began with.",
+                            (long long)setting->lengths[i]);
     }
     return doc_text(&lesson->doc, "在这些长度里还没有一个到 1.000：更长的句子才分不出来。",
                     "At none of these lengths is it 1.000 yet: it takes longer sentences.");
+}
+
+static void draw_weights(lesson *lesson, numpy_random *random, int64_t dim, lesson_recurrence *recurrence) {
+    *recurrence = (lesson_recurrence){.cell = CLATTN_CELL_RNN};
+    recurrence->w_in = mat_randn(&lesson->arena, random, dim, dim, pairs_factor(0.6, dim));
+    recurrence->w_h = mat_randn(&lesson->arena, random, dim, dim, pairs_factor(0.6, dim));
+}
+
+/* ---- a wider h ----------------------------------------------------------------------------------------------------- */
+
+enum { WIDE_DIM = 256, WIDE_PAIRS = 10, WIDE_LENGTHS = 2 };
+
+/* The experiment with an h that wide, drawn alike. */
+static void measure_width(lesson *lesson, uint32_t seed, int64_t dim, const int64_t *lengths, double cosines[WIDE_LENGTHS]) {
+    pairs_setting setting = {.seed = seed, .pairs = WIDE_PAIRS, .dim = dim, .length_count = WIDE_LENGTHS};
+    lesson_recurrence recurrence;
+    numpy_random random;
+    for (int i = 0; i < WIDE_LENGTHS; i++) setting.lengths[i] = lengths[i];
+    numpy_seed(&random, seed);
+    draw_weights(lesson, &random, dim, &recurrence);
+    pairs_measure(lesson, &setting, &random, recurrence, cosines);
+}
+
+/* Whether it solves anything is measured. */
+static void correct_width(lesson *lesson, uint32_t seed) {
+    static const int64_t lengths[WIDE_LENGTHS] = {8, 32};
+    doc *doc = &lesson->doc;
+    double narrow[WIDE_LENGTHS], wide[WIDE_LENGTHS];
+    measure_width(lesson, seed, PAIRS_DIM, lengths, narrow);
+    measure_width(lesson, seed, WIDE_DIM, lengths, wide);
+    for (int i = 0; i < WIDE_LENGTHS; i++)
+        figures_at(&lesson->figures, "rnn_bottleneck/cosine_of_256_by_length", lengths[i], wide[i]);
+    const char *gain = !(wide[0] < narrow[0] - 0.0005) ? doc_text(doc, "宽的并没有留得更多", "The wide one does not keep more")
+                       : wide[1] >= 0.9995             ? doc_text(doc, "宽的留得久些，久了也没了",
+                                                                  "The wide one keeps more for a while, and nothing in the end")
+                                                       : doc_text(doc, "宽的留得多些", "The wide one keeps more");
+    doc_correct(
+        doc, doc_text(doc, "把 h 加宽就好了。", "A wider h would solve it."),
+        doc_text(doc,
+                 "量一量（%1$d 对句子）：%2$lld 个词之后，%3$d 个数的 h 余弦 %4$.3f，%5$d 个数的 %6$.3f；%7$lld 个词之后 "
+                 "%8$.3f 和 %9$.3f。%10$s：每个词都重写整个 h。要看 %5$d 个数的 h，运行%11$s。",
+                 "Measured, with %1$d pairs: after %2$lld words the cosine of an h of %3$d numbers is %4$.3f, of one of %5$d "
+                 "%6$.3f; after %7$lld words %8$.3f and %9$.3f. %10$s: every word rewrites all of h. To see an h of %5$d "
+                 "numbers, run %11$s.",
+                 WIDE_PAIRS, (long long)lengths[0], PAIRS_DIM, narrow[0], WIDE_DIM, wide[0], (long long)lengths[1], narrow[1],
+                 wide[1], gain, lesson_quote(lesson, "clattn lesson rnn-bottleneck --dim 256")));
 }
 
 void lesson_rnn_bottleneck(lesson *lesson) {
@@ -216,18 +282,18 @@ void lesson_rnn_bottleneck(lesson *lesson) {
     const pairs_setting setting = pairs_take_setting(lesson);
     double cosines[CLI_MAX_INTEGERS];
     numpy_random random;
+    lesson_recurrence recurrence;
     numpy_seed(&random, setting.seed);
-    lesson_recurrence recurrence = {.cell = CLATTN_CELL_RNN};
-    recurrence.w_in = mat_randn(&lesson->arena, &random, setting.dim, setting.dim, pairs_factor(0.6, setting.dim));
-    recurrence.w_h = mat_randn(&lesson->arena, &random, setting.dim, setting.dim, pairs_factor(0.6, setting.dim));
+    draw_weights(lesson, &random, setting.dim, &recurrence);
     pairs_measure(lesson, &setting, &random, recurrence, cosines);
 
-    doc_say(
-        doc,
-        "整句话只能留在最后一个 h 里：%lld 个数。句首的词还在里面吗？做个实验：造两句话，只有第一个词不同，读完后比较两个 h。",
-        "A whole sentence has to fit into the last h: %lld numbers. Is the first word still in there? An experiment: two "
-        "sentences that differ in the first word alone, and their two final h compared.",
-        (long long)setting.dim);
+    doc_say(doc,
+            "整句话只能留在最后一个 h 里：%lld 个数。句首的词还在里面吗？做个实验，用一个随机的、从没训练过的网络：造两句话，"
+            "只有第一个词不同，读完后比较两个 h。",
+            "A whole sentence has to fit into the last h: %lld numbers. Is the first word still in there? An experiment with a "
+            "random network that was never trained: two sentences that differ in the first word alone, and their two final h "
+            "compared.",
+            (long long)setting.dim);
     doc_formula(doc, "cos(h_A, h_B) = h_A·h_B / (|h_A|·|h_B|)        h = tanh(W_h·h + W_in·x)");
     doc_say(doc, "余弦说两个向量的方向有多一致：1 是同一个方向，0 是互不相干，-1 是相反。",
             "The cosine says how far two vectors point the same way: 1 the same, 0 unrelated, -1 opposite.");
@@ -243,10 +309,11 @@ void lesson_rnn_bottleneck(lesson *lesson) {
         doc, "h 由程序库的算子算；余弦、距离和平均库里没有，由这一课用 h 算，双精度。",
         "h is computed by the library's operator; cosine, distance and mean, for which it has none, by this lesson from h, in "
         "double precision.");
-    doc_correct(
-        doc, doc_text(doc, "把 h 加宽就好了。", "A wider h would solve it."),
-        doc_text(doc, "加宽装得下更多，可每个词还是重写整个 h，句首的词没有一条不被重写的路。要看 256 个数的 h，运行%s。",
-                 "A wider h holds more, but every word still rewrites all of it, and the first word has no way past that. To "
-                 "see an h of 256 numbers, run %s.",
-                 lesson_quote(lesson, "clattn lesson rnn-bottleneck --dim 256")));
+    doc_say(doc,
+            "W_h 和 W_in 是随机数（种子 %u）：别的种子忘得快些或慢些，训练过的网络能学会把要用的留得久些。"
+            "每个词都重写整个 h，这一点都一样。",
+            "W_h and W_in are random numbers (seed %u): others forget sooner or later, and a trained network may learn to keep "
+            "what it needs for longer. That every word rewrites all of h is the same in all of them.",
+            setting.seed);
+    correct_width(lesson, setting.seed);
 }

@@ -12,7 +12,8 @@ enum { WORDS = 64, SEED = 42, WAYS = 3, WIDEST = 512 };
 
 typedef struct scaling_run {
     size_t count;
-    double dims[CLI_MAX_INTEGERS], variance[CLI_MAX_INTEGERS], entropy[WAYS][CLI_MAX_INTEGERS], largest[WAYS][CLI_MAX_INTEGERS];
+    double dims[CLI_MAX_INTEGERS], variance[CLI_MAX_INTEGERS], entropy[WAYS][CLI_MAX_INTEGERS], largest[WAYS][CLI_MAX_INTEGERS],
+        undecided[WAYS][CLI_MAX_INTEGERS]; /* Σ A·(1 − A) */
 } scaling_run;
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -35,11 +36,15 @@ static void measure_dims(lesson *lesson, numpy_random *random, scaling_run *run)
             if (w == 0) run->variance[i] = spread_variance(a.scores);
             run->entropy[w][i] = spread_entropy(a.weights);
             run->largest[w][i] = spread_largest(a.weights);
+            run->undecided[w][i] = spread_gradient(a.weights);
         }
         figures_at(&lesson->figures, "scaling/variance", d, run->variance[i]);
         figures_at(&lesson->figures, "scaling/entropy_none", d, run->entropy[0][i]);
         figures_at(&lesson->figures, "scaling/entropy_sqrt", d, run->entropy[1][i]);
         figures_at(&lesson->figures, "scaling/entropy_d", d, run->entropy[2][i]);
+        figures_at(&lesson->figures, "scaling/gradient_none", d, run->undecided[0][i]);
+        figures_at(&lesson->figures, "scaling/gradient_sqrt", d, run->undecided[1][i]);
+        figures_at(&lesson->figures, "scaling/gradient_d", d, run->undecided[2][i]);
     }
 }
 
@@ -98,9 +103,26 @@ void lesson_scaling(lesson *lesson) {
     plot_ways(lesson, "largest", doc_text(doc, "最大的权重", "The largest weight"),
               doc_text(doc, "最大权重，各行平均", "largest weight, mean of rows"), &run, run.largest);
     doc_summary(
-        doc, "接近 1 就是饱和：权重为 A 时 softmax 的导数是 A·(1 − A)，接近 0，梯度过不去。",
-        "Near 1 is saturation: at a weight A the derivative of softmax is A·(1 − A), which is near 0, and no gradient passes.");
-    doc_correct(doc, doc_text(doc, "除以 d_k 更保险。", "Dividing by d_k is safer still."),
-                doc_text(doc, "那打分全挤在 0 附近，权重全一样，注意力什么也没选。",
-                         "Then all scores crowd around 0, all weights are alike, and attention selects nothing."));
+        doc, "d_k = %g：不缩放 %.3f，除以 √d_k %.3f，除以 d_k %.3f；平分是 %.3f。接近 1 就是饱和。",
+        "At d_k = %g: without a scale %.3f, divided by √d_k %.3f, by d_k %.3f; an equal share is %.3f. Near 1 softmax is "
+        "saturated.",
+        run.dims[last], run.largest[0][last], run.largest[1][last], run.largest[2][last], 1.0 / WORDS);
+    plot_ways(lesson, "gradient", doc_text(doc, "梯度过得去吗：Σ A·(1 − A)", "Does a gradient pass? Σ A·(1 − A)"),
+              doc_text(doc, "一行的和，各行平均", "sum of a row, mean of rows"), &run, run.undecided);
+    doc_summary(
+        doc,
+        "softmax 对自己那个打分的导数是 A·(1 − A)，一行加起来：d_k = %g 时不缩放 %.3f，除以 √d_k %.3f，除以 d_k "
+        "%.3f。接近 0，梯度就过不去。",
+        "The derivative of a weight by its own score is A·(1 − A); summed over a row, at d_k = %g, it is %.3f without a scale, "
+        "%.3f divided by √d_k and %.3f divided by d_k. Where it is near 0, no gradient passes.",
+        run.dims[last], run.undecided[0][last], run.undecided[1][last], run.undecided[2][last]);
+    doc_correct(
+        doc, doc_text(doc, "除以 d_k 更保险。", "Dividing by d_k is safer still."),
+        doc_text(doc,
+                 "q 和 k 随机时，打分的方差只有 1/d_k：d_k = %g 时熵是 %.3f，权重几乎一样，注意力什么也没选。训练能把 q 和 "
+                 "k 变大来补，有的模型就除以 d_k；但一开始它选不出来。",
+                 "With random q and k scores then have a variance of 1/d_k: at d_k = %g entropy is %.3f, weights are "
+                 "nearly alike, and attention selects nothing. Training can make up for it with larger q and k, and "
+                 "some models do divide by d_k; but at the start it cannot select.",
+                 run.dims[last], run.entropy[2][last]));
 }

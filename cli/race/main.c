@@ -166,8 +166,10 @@ static int present(const race_results *results, const race_options *options, rac
 
 /* The same race again on one unit and more: a class sees which lane moves. */
 static void show_units(const race_results *results, race_language language, bool is_moving) {
-    race_replay(&results->units[results->unit_count - 1], language, LANE_SECONDS, is_moving);
-    for (size_t i = 0; i + 1 < results->unit_count; i++) {
+    const race_pair *headline = race_headline(results);
+    race_replay(headline, language, LANE_SECONDS, is_moving);
+    for (size_t i = 0; i < results->unit_count; i++) {
+        if (&results->units[i] == headline) continue;
         printf("\n");
         race_replay(&results->units[i], language, UNIT_SECONDS, is_moving);
     }

@@ -82,11 +82,11 @@ static doc_lane lane_of(const doc *doc, const race_pair *pair, bool is_recurrenc
 }
 
 static void add_lanes(doc *doc, const race_results *results) {
-    const race_pair *pair = &results->units[results->unit_count - 1];
+    const race_pair *pair = race_headline(results);
     doc_lane *lanes = ARENA_NEW(doc->arena, doc_lane, 2);
-    char parts[RACE_PARTS], at_once[RACE_PARTS];
+    char parts[RACE_PARTS], stages[RACE_PARTS];
     race_chain_parts(pair, language_of(doc), parts);
-    race_launch_parts(pair, language_of(doc), at_once);
+    race_stage_parts(pair, language_of(doc), stages);
     lanes[0] = lane_of(doc, pair, true);
     lanes[1] = lane_of(doc, pair, false);
     *doc_add_lanes(
@@ -103,7 +103,7 @@ static void add_lanes(doc *doc, const race_results *results) {
         "for %lld%s, and all its words arrive together. Faster: %s. The recurrence's words are shown evenly spaced over "
         "its time.",
         (long long)pair->length, pair->recurrence.point.ms, (long long)pair->recurrence.point.chain, parts,
-        pair->attention.point.ms, (long long)pair->attention.point.chain, at_once, outcome(doc, pair));
+        pair->attention.point.ms, (long long)pair->attention.point.chain, stages, outcome(doc, pair));
 }
 
 /* ---- plots and tables ---------------------------------------------------------------------------------------------- */
@@ -179,8 +179,8 @@ typedef struct contrast_words {
 } contrast_words;
 
 static const contrast_words contrasts[RACE_CONTRASTS] = {
-    [RACE_CORE] = {"core", "core-table", "更长的句子，不带投影：注意力本身，对循环本身",
-                   "Longer sentences, core against core: attention without projections, the recurrent loop alone"},
+    [RACE_CORE] = {"core", "core-table", "更长的句子，不带投影：不带投影的注意力，对不带 W_in·x 的循环",
+                   "Longer sentences, core against core: attention without projections, the recurrent loop without W_in·x"},
     [RACE_LAYER] = {"layer", "layer-table", "更长的句子，带投影：两边都是整层",
                     "Longer sentences, layer against layer: projections on both sides"},
 };
@@ -205,7 +205,7 @@ static void add_lengths(doc *doc, const race_results *results, race_contrast whi
 /* ---- the document -------------------------------------------------------------------------------------------------- */
 
 static doc compose(arena *arena, const race_results *results, race_language language, const clattn__text *sentences) {
-    const race_pair *all = &results->units[results->unit_count - 1];
+    const race_pair *headline = race_headline(results), *core = results->lengths[RACE_CORE];
     doc doc = {.arena = arena, .language = language == RACE_ZH ? DOC_ZH : DOC_EN, .name = "race", .minutes = 3};
     doc.title = doc_text(&doc, "赛跑：逐词走，还是一次到", "The race: word by word, or all at once");
     clattn__text where = {0};
@@ -215,18 +215,20 @@ static doc compose(arena *arena, const race_results *results, race_language lang
         &doc,
         doc_text(&doc, "两边同样宽（%lld），读同样的 %lld 个词。谁先到？词越来越多，还会一样吗？",
                  "Both sides are %lld wide and read the same %lld words. Which arrives first? And with more and more words?",
-                 (long long)results->width, (long long)all->length),
-        doc_text(&doc, "在这台机器上，%lld 个词：%s。词更多时，不带投影，输赢%s。",
-                 "On this machine, at %lld words: %s. With more words, core against core the picture %s.",
-                 (long long)all->length, outcome(&doc, all), turn(&doc, results, RACE_CORE)));
+                 (long long)results->width, (long long)headline->length),
+        doc_text(&doc, "在这台机器的 %d 个计算单元上，%lld 个词：%s。词更多时，不带投影，输赢%s。",
+                 headline->units == 1
+                     ? "On %d unit of this machine, at %lld words: %s. With more words, core against core the picture %s."
+                     : "On %d units of this machine, at %lld words: %s. With more words, core against core the picture %s.",
+                 headline->units, (long long)headline->length, outcome(&doc, headline), turn(&doc, results, RACE_CORE)));
     add_lanes(&doc, results);
     add_units(&doc, results, &sentences[1]);
     for (int which = 0; which < RACE_CONTRASTS; which++) add_lengths(&doc, results, (race_contrast)which);
     doc_step(&doc, "记住三句话", "Three sentences to remember");
     for (int i = 0; i < RACE_SENTENCES; i++) doc_say(&doc, "%d. %s", "%d. %s", i + 1, sentences[i].data);
     doc_correct(&doc, doc_text(&doc, "注意力更快，是因为它算得更少。", "Attention is faster because it computes less."),
-                doc_text(&doc, "不带投影，%s。", "Core against core, %s.",
-                         why(&doc, &results->lengths[RACE_CORE][results->length_count - 1])));
+                doc_text(&doc, "不带投影，%s；%s。", "Core against core, %s; %s.", why(&doc, &core[0]),
+                         why(&doc, &core[results->length_count - 1])));
     return doc;
 }
 

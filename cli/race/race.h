@@ -12,7 +12,7 @@ typedef enum race_language { RACE_ZH, RACE_EN } race_language;
 
 /* What stands beside what. */
 typedef enum race_contrast {
-    RACE_CORE,  /* attention without projections, the recurrent loop alone */
+    RACE_CORE,  /* attention without projections, the recurrent loop without W_in·x */
     RACE_LAYER, /* projections on both sides */
     RACE_CONTRASTS,
 } race_contrast;
@@ -36,6 +36,7 @@ typedef struct race_results {
     bench_device *device;
     const char *os;
     int64_t width;
+    int64_t stages[RACE_CONTRASTS];   /* of attention, counted as the recurrence's steps are: those of its plan step by step */
     race_pair units[BENCH_MAX_UNITS]; /* core against core, at the first length, on 1, 2, ... all units */
     size_t unit_count;
     race_pair lengths[RACE_CONTRASTS][RACE_MAX_LENGTHS]; /* on all units, rising */
@@ -51,6 +52,9 @@ bool race_measure_units(bench_session *, race_results *, int64_t length, bench_e
 
 /* All of a contrast's lengths, as the benchmark's rules take them. */
 bench_contrast race_contrast_of(const race_results *, race_contrast, race_language);
+/* The core whose times are told: on all units, or where those are too noisy, on as many as are the quietest. */
+const race_pair *race_headline(const race_results *);
+bool race_too_noisy(const race_pair *);
 /* Whether the contrast has been won by both sides, each at its lengths. */
 bool race_has_turned(const race_results *, race_contrast);
 
@@ -78,13 +82,13 @@ enum { RACE_PERCENT = 24 };
 const char *race_percent(double noise, race_language, char text[static RACE_PERCENT]);
 /* Who is faster, by how much, and whether it is noisy. */
 void race_outcome(const race_pair *, race_language, clattn__text *);
-/* Why: how much more there is to do, and how fast it is done. */
+/* Why: how much more there is to do, and where times are not too noisy, how fast it is done. */
 void race_why(const race_pair *, race_language, clattn__text *);
 /* Of what the recurrence's steps consist: one a word, and what comes before the first; "" where that is nothing or unknown. */
-enum { RACE_PARTS = 128 };
+enum { RACE_PARTS = 192 };
 void race_chain_parts(const race_pair *, race_language, char text[static RACE_PARTS]);
-/* What attention's single step holds; "" where it has more, or the device does not tell. */
-void race_launch_parts(const race_pair *, race_language, char text[static RACE_PARTS]);
+/* Of what attention's steps consist; "" where they are others, or the device does not tell. */
+void race_stage_parts(const race_pair *, race_language, char text[static RACE_PARTS]);
 /* Where a contrast turns, or that it does not: the rest of a sentence. */
 void race_turn(const race_results *, race_contrast, race_language, clattn__text *);
 /* A paragraph of at most 80 columns, later lines indented. */

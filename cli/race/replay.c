@@ -59,4 +59,10 @@ void race_replay(const race_pair *pair, race_language language, double seconds, 
         wait_for_frame();
     }
     print_lanes(pair, slower_ms, language, is_moving ? "\033[K" : "");
+    if (race_too_noisy(pair)) {
+        clattn__text outcome = {0};
+        race_outcome(pair, language, &outcome);
+        printf("%s\n", outcome.data != NULL ? outcome.data : "");
+        clattn__text_free(&outcome);
+    }
 }

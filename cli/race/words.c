@@ -35,16 +35,18 @@ void race_print_wrapped(const char *text, int indent) {
 
 /* ---- tables -------------------------------------------------------------------------------------------------------- */
 
-static const char *winner_text(const race_pair *pair, race_language language) {
-    static const char *const texts[][2] = {[BENCH_WINNER_UNCLEAR] = {"分不出", "too close to call"},
-                                           [BENCH_WINNER_ATTENTION] = {"注意力快", "attention"},
-                                           [BENCH_WINNER_RECURRENCE] = {"循环快", "recurrence"}};
-    return texts[bench_faster(&pair->attention.point, &pair->recurrence.point)][language];
-}
-
 /* Of the noisier side: what lies between the first quartile of its runs and the third. */
 static double noise_of(const race_pair *pair) {
-    return fmax(pair->attention.point.noise, pair->recurrence.point.noise);
+    return bench_noise(&pair->attention.point, &pair->recurrence.point);
+}
+
+static const char *winner_text(const race_pair *pair, race_language language) {
+    static const char *const too_noisy[] = {"噪声太大，分不出", "too noisy to call"};
+    static const char *const texts[][2] = {[BENCH_WINNER_UNCLEAR] = {"太接近，分不出", "too close to call"},
+                                           [BENCH_WINNER_ATTENTION] = {"注意力快", "attention"},
+                                           [BENCH_WINNER_RECURRENCE] = {"循环快", "recurrence"}};
+    const bench_winner winner = bench_faster(&pair->attention.point, &pair->recurrence.point);
+    return winner == BENCH_WINNER_UNCLEAR && race_too_noisy(pair) ? too_noisy[language] : texts[winner][language];
 }
 
 const char *race_percent(double noise, race_language language, char text[static RACE_PERCENT]) {
@@ -59,7 +61,7 @@ void race_outcome(const race_pair *pair, race_language language, clattn__text *t
     static const char *const noisy[] = {"（噪声 %s %%）", " (noise %s %%)"};
     const double ratio = pair->recurrence.point.ms / pair->attention.point.ms;
     clattn__text_add(text, "%s", winner_text(pair, language));
-    if (bench_faster(&pair->attention.point, &pair->recurrence.point) != BENCH_WINNER_UNCLEAR)
+    if (!race_too_noisy(pair) && bench_faster(&pair->attention.point, &pair->recurrence.point) != BENCH_WINNER_UNCLEAR)
         clattn__text_add(text, " %.1fx", ratio > 1 ? ratio : 1 / ratio);
     if (noise_of(pair) > BENCH_NOISY_ABOVE)
         clattn__text_add(text, noisy[language], race_percent(noise_of(pair), language, (char[RACE_PERCENT]){0}));
@@ -86,20 +88,18 @@ void race_print_units(const race_results *results, race_language language) {
     }
 }
 
-/* As in the benchmark's verdict: with more noise than this in a speed-up, nothing is concluded from it. */
-static const double TOO_NOISY = 0.2;
-
 void race_why(const race_pair *pair, race_language language, clattn__text *text) {
-    static const char *const formats[] = {
-        "%" PRId64 " 个词：注意力的算术是循环的 %.3g 倍，速率是它的 %.3g 倍，所以时间是它的 %.3g 倍",
-        "at %" PRId64 " words attention does %.3gx the recurrence's arithmetic at %.3gx its rate: "
-        "%.3gx the time"};
-    static const char *const noisy[] = {"（噪声 %s %%，靠不住）", " (noise %s %%: not to be relied on)"};
+    static const char *const works[] = {"%" PRId64 " 个词：注意力的算术是循环的 %.3g 倍",
+                                        "at %" PRId64 " words attention does %.3gx the recurrence's arithmetic"};
+    static const char *const rates[] = {"，速率是它的 %.3g 倍，所以时间是它的 %.3g 倍", " at %.3gx its rate: %.3gx the time"};
+    static const char *const noisy[] = {"；时间噪声太大，没法比", "; its times are too noisy to compare"};
     const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
     const double work = a->flops / r->flops, time = a->ms / r->ms;
-    clattn__text_add(text, formats[language], pair->length, work, work / time, time);
-    if (noise_of(pair) > TOO_NOISY)
-        clattn__text_add(text, noisy[language], race_percent(noise_of(pair), language, (char[RACE_PERCENT]){0}));
+    clattn__text_add(text, works[language], pair->length, work);
+    if (race_too_noisy(pair))
+        clattn__text_add(text, "%s", noisy[language]);
+    else
+        clattn__text_add(text, rates[language], work / time, time);
 }
 
 static void print_why(const race_pair *pair, race_language language) {
@@ -112,7 +112,8 @@ static void print_why(const race_pair *pair, race_language language) {
 
 void race_print_lengths(const race_results *results, race_language language) {
     static const char *const titles[][2] = {
-        {"不带投影：注意力本身，对循环本身", "core against core: attention without projections, the recurrent loop alone"},
+        {"不带投影：不带投影的注意力，对不带 W_in·x 的循环",
+         "core against core: attention without projections, the recurrent loop without W_in·x"},
         {"带投影：两边都是整层", "layer against layer: projections on both sides"}};
     static const char *const titles_of_tables[] = {"更长的句子，%s（毫秒）", "Longer sentences, %s (ms)"};
     static const char *const heads[] = {"   词数      注意力        循环   谁快\n",
@@ -137,36 +138,54 @@ void race_print_lengths(const race_results *results, race_language language) {
 /* ---- three sentences ----------------------------------------------------------------------------------------------- */
 
 void race_chain_parts(const race_pair *pair, race_language language, char text[static RACE_PARTS]) {
-    static const char *const formats[] = {"（每个词一步，外加 %lld 步准备）", " (one a word, and %lld to prepare)"};
+    static const char *const formats[] = {"（每个词一步，外加 %lld 步准备：排好各词的输入和 W_h）",
+                                          " (one a word, and %lld to prepare: inputs and W_h are laid out)"};
     const int64_t extra = pair->recurrence.point.chain - pair->length;
     *text = 0; /* a device that counts an operator as one step does not tell */
     if (extra > 0) snprintf(text, RACE_PARTS, formats[language], (long long)extra);
 }
 
-void race_launch_parts(const race_pair *pair, race_language language, char text[static RACE_PARTS]) {
-    static const char *const formats[] = {"（一次启动，打分、softmax、混合都在里面，一块一块地做）",
-                                          " (one launch, in which scores, softmax and mixing go on tile by tile)"};
-    const bool is_told = pair->recurrence.point.chain > pair->length && pair->attention.point.chain == 1;
+void race_stage_parts(const race_pair *pair, race_language language, char text[static RACE_PARTS]) {
+    enum { STAGES = 3 };
+    static const char *const formats[] = {
+        "（打分、softmax、混合；计时的融合法把它们放进一次启动，一块一块地做）",
+        " (scores, softmax, mixing; fused, which was timed, goes through them tile by tile in one "
+        "launch)"};
+    const bool is_told = pair->recurrence.point.chain > pair->length && pair->attention.point.chain == STAGES;
     snprintf(text, RACE_PARTS, "%s", is_told ? formats[language] : "");
+}
+
+/* What the steps took; nothing is made of times that are too noisy. */
+static void add_chain_times(const race_pair *pair, race_language language, clattn__text *text) {
+    static const char *const formats[] = {
+        "%d 个计算单元上，%lld 个词循环用 %.3g 毫秒，每步 %s 微秒，注意力用 %.3g 毫秒。",
+        " On %d unit%s %lld words took the recurrence %.3g ms, %s us a step, and attention %.3g ms."};
+    static const char *const noisy[] = {"机器上还有别的工作（噪声 %s %%）：时间说明不了什么。",
+                                        " The machine had other work (noise %s %%): the times are too noisy to call."};
+    const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
+    char step_us[24];
+    const double us = 1e3 * r->ms / (double)(r->chain > 0 ? r->chain : 1);
+    snprintf(step_us, sizeof step_us, us >= 100 ? "%.0f" : "%.3g", us); /* never an exponent */
+    if (race_too_noisy(pair))
+        clattn__text_add(text, noisy[language], race_percent(noise_of(pair), language, (char[RACE_PERCENT]){0}));
+    else if (language == RACE_ZH)
+        clattn__text_add(text, formats[language], pair->units, (long long)pair->length, r->ms, step_us, a->ms);
+    else
+        clattn__text_add(text, formats[language], pair->units, pair->units == 1 ? "" : "s", (long long)pair->length, r->ms,
+                         step_us, a->ms);
 }
 
 static void add_chain(const race_results *results, race_language language, clattn__text *text) {
     static const char *const formats[] = {
-        "循环要走 %lld 步%s，一步等一步：%lld 个词用了 %.3g 毫秒，每步 %s 微秒；注意力只有 %lld 步%s，用了 %.3g 毫秒。",
-        "The recurrence takes %lld steps%s, each of which waits for the last: %lld words took %.3g ms, %s us a step; attention "
-        "takes %lld%s, and took %.3g ms."};
-    static const char *const noisy[] = {"（噪声 %s %%：机器上还有别的工作。）", " (Noise %s %%: the machine had other work.)"};
-    const race_pair *pair = &results->units[results->unit_count - 1];
-    const bench_point *a = &pair->attention.point, *r = &pair->recurrence.point;
-    char step_us[24], parts[RACE_PARTS], at_once[RACE_PARTS];
-    const double us = 1e3 * r->ms / (double)(r->chain > 0 ? r->chain : 1);
-    snprintf(step_us, sizeof step_us, us >= 100 ? "%.0f" : "%.3g", us); /* never an exponent */
+        "循环要走 %lld 步%s，一步等一步；注意力只有 %lld 步%s，句子再长也一样。",
+        "The recurrence takes %lld steps%s, each of which waits for the last; attention takes %lld%s, at any length."};
+    const race_pair *pair = race_headline(results);
+    char parts[RACE_PARTS], stages[RACE_PARTS];
     race_chain_parts(pair, language, parts);
-    race_launch_parts(pair, language, at_once);
-    clattn__text_add(text, formats[language], (long long)r->chain, parts, (long long)pair->length, r->ms, step_us,
-                     (long long)a->chain, at_once, a->ms);
-    if (noise_of(pair) > TOO_NOISY)
-        clattn__text_add(text, noisy[language], race_percent(noise_of(pair), language, (char[RACE_PERCENT]){0}));
+    race_stage_parts(pair, language, stages);
+    clattn__text_add(text, formats[language], (long long)pair->recurrence.point.chain, parts,
+                     (long long)pair->attention.point.chain, stages);
+    add_chain_times(pair, language, text);
 }
 
 /* How much faster on all units than on one. */
@@ -183,14 +202,15 @@ static const char *gain_text(double gain, char text[static 16]) {
 }
 
 /* Which of the reasons below the gains bear. */
-enum { SHARED, ALIKE, RECURRENCE_GAINED, CHAIN_LOST, NOISY };
-static int reason_of(double attention, double recurrence, double noise) {
-    if (noise > TOO_NOISY) return NOISY;
+enum { SHARED, ALIKE, RECURRENCE_GAINED, CHAIN_LOST };
+static int reason_of(double attention, double recurrence) {
     if (attention > 1.15 * recurrence) return recurrence < 0.87 ? CHAIN_LOST : SHARED;
     return recurrence > 1.15 * attention ? RECURRENCE_GAINED : ALIKE;
 }
 
 static void add_units(const race_results *results, race_language language, clattn__text *text) {
+    static const char *const noisy_single[] = {"这台设备只有一个计算单元；更多单元能带来什么，这里没有量到。",
+                                               "This device has one unit; what more units would give was not measured."};
     static const char *const single[] = {
         "这台设备只有一个计算单元，%lld 个词上注意力用 %.3g 毫秒，循环用 %.3g 毫秒；更多单元能带来什么，这里没有量到。",
         "This device has one unit, on which %lld words took attention %.3g ms and the recurrence %.3g ms; what more units "
@@ -206,19 +226,30 @@ static void add_units(const race_results *results, race_language language, clatt
              "here that is much the same, for there is work to share inside each step, too; the chain is as long as before."},
         [RECURRENCE_GAINED] = {"这里循环得益更多；它的链仍然一样长。",
                                "here the recurrence gained more; its chain is as long as before."},
-        [CHAIN_LOST] =
-            {"词与词之间互不等待的工作可以分给更多单元；一条链里，每一步都分给几个单元做，等齐的时间比省下的还多。",
-             "work that does not wait can be shared out; in a chain, sharing out each step costs more waiting than it saves."},
-        [NOISY] = {"但机器上还有别的工作，噪声太大，说明不了什么。",
-                   "but the machine had other work: that is too noisy to say why."}};
+        [CHAIN_LOST] = {
+            "词与词之间互不等待的工作可以分给更多单元；一条链里，每一步都分给几个单元做，等齐的时间比省下的还多。",
+            "work that does not wait can be shared out; in a chain, sharing out each step costs more waiting than it saves."}};
+    static const char *const noisy[] = {
+        "计算单元从 1 个增加到 %d 个带来什么，这次看不出：机器上还有别的工作（噪声 %s %%）。",
+        "What %d units give instead of one cannot be told this time: the machine had other work, "
+        "and the times are too noisy (noise %s %%)."};
     const double attention = gain_of(results, false), recurrence = gain_of(results, true);
-    const double noise = noise_of(&results->units[0]) + noise_of(&results->units[results->unit_count - 1]);
+    const double noise = noise_of(&results->units[0]) + noise_of(&results->units[results->unit_count - 1]); /* of a ratio */
     if (results->unit_count < 2) {
         const race_pair *pair = &results->units[0];
-        clattn__text_add(text, single[language], (long long)pair->length, pair->attention.point.ms, pair->recurrence.point.ms);
+        if (race_too_noisy(pair))
+            clattn__text_add(text, "%s", noisy_single[language]);
+        else
+            clattn__text_add(text, single[language], (long long)pair->length, pair->attention.point.ms,
+                             pair->recurrence.point.ms);
         return;
     }
-    const int reason = reason_of(attention, recurrence, noise);
+    if (!(noise <= BENCH_TOO_NOISY)) {
+        clattn__text_add(text, noisy[language], results->units[results->unit_count - 1].units,
+                         race_percent(noise, language, (char[RACE_PERCENT]){0}));
+        return;
+    }
+    const int reason = reason_of(attention, recurrence);
     char gains[2][16];
     clattn__text_add(text, formats[language], results->units[results->unit_count - 1].units, gain_text(attention, gains[0]),
                      gain_text(recurrence, gains[1]), why[reason][language]);
@@ -256,11 +287,19 @@ void race_turn(const race_results *results, race_contrast which, race_language l
         clattn__text_add(text, unclear[language], longest);
 }
 
+/* The longest pair whose times are not too noisy; NULL: none. */
+static const race_pair *last_quiet(const race_results *results, race_contrast which) {
+    for (size_t i = results->length_count; i-- > 0;)
+        if (!race_too_noisy(&results->lengths[which][i])) return &results->lengths[which][i];
+    return NULL;
+}
+
 /* The times that the outcome ends with. */
 static void add_last_times(const race_results *results, race_contrast which, race_language language, clattn__text *text) {
     static const char *const formats[] = {"，%lld 个词时注意力用 %.3g 毫秒、循环用 %.3g 毫秒",
                                           ", and %lld words take attention %.3g ms and the recurrence %.3g ms"};
-    const race_pair *pair = &results->lengths[which][results->length_count - 1];
+    const race_pair *pair = last_quiet(results, which);
+    if (pair == NULL) return;
     clattn__text_add(text, formats[language], (long long)pair->length, pair->attention.point.ms, pair->recurrence.point.ms);
 }
 

@@ -60,11 +60,11 @@ says 'On the processor, '
 if grep -q 'native' out; then failed "the device is called by a name that nobody knows: $(head -n 2 out)"; fi
 [ "$(LC_ALL=C.UTF-8 wc -L <out)" -le 80 ] || failed "$(LC_ALL=C.UTF-8 wc -L <out) columns"
 says 'recurrence [################] 16/16 words, 18/18 steps'
-says 'attention  [################] 16/16 words, 1/1 steps'
+says 'attention  [################] 16/16 words, 3/3 steps'
 says 'on more units (core against core, ms)'
 says 'layer against layer'
 says 'at 2 words attention does'
-says "the recurrence's arithmetic at"
+says "the recurrence's arithmetic"
 says '1. The recurrence takes 18 steps'
 says '3. Attention'
 if grep -q "$(printf '\033')" out; then failed 'escape sequences where there is no terminal'; fi
