@@ -198,7 +198,8 @@ void lesson_parameters_count(lesson *lesson) {
     doc_say(doc, "一层要学多少个数？LSTM 有四组权重（三道门加新内容），每组都读词和旧记忆；注意力只有三组，只读词。",
             "How many numbers does a layer learn? The LSTM has four sets of weights (three gates and what is new), each "
             "reading the word and the old memory; attention has three, reading the word alone.");
-    doc_formula(doc, "LSTM: 4·(d_in + d_h)·d_h        attention: 3·d_in·d_k·H");
+    doc_formula(doc, doc_text(doc, "LSTM：4·(d_in + d_h)·d_h        注意力：3·d_in·d_k·H",
+                              "LSTM: 4·(d_in + d_h)·d_h        attention: 3·d_in·d_k·H"));
     doc_say(doc,
             "d_in 是词的宽度，d_h 是 LSTM 记忆的宽度，d_k 是一个头的宽度，H 是头数。这一课的数都由公式算出，没有什么要量。",
             "d_in is the width of a word, d_h of the LSTM's memory, d_k of a head; H is the number of heads. All numbers here "
