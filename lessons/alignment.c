@@ -118,26 +118,6 @@ static void show_mixing(lesson *lesson, lesson_words source, lesson_words target
     figures_mat(&lesson->figures, "alignment/context", attention->out);
 }
 
-/* Those of rows stand beside the map. */
-static void show_sums(lesson *lesson, lesson_words source, mat weights) {
-    doc *doc = &lesson->doc;
-    double cols[SOURCE] = {0}, x[SOURCE] = {0, 1, 2, 3};
-    for (int i = 0; i < TARGET; i++)
-        for (int j = 0; j < SOURCE; j++) cols[j] += mat_at(weights, i, j);
-    doc_step(doc, "每一行加起来是 1：一个词的注意力有多少分多少。列呢？",
-             "Each row adds up to 1: a word shares out what attention it has. And columns?");
-    doc_plot *plot =
-        doc_add_plot(doc, "column-sums",
-                     doc_text(doc, "列和：每个英语词一共得到多少", "Sums of columns: what each English word gets in all"));
-    plot->mark = DOC_BARS;
-    plot->categories = source.at;
-    plot->x = (doc_axis){.label = doc_text(doc, "原文", "source")};
-    plot->y = (doc_axis){.label = doc_text(doc, "列和", "sum of the column"), .low = 0, .high = 1};
-    doc_add_series(doc, plot, doc_text(doc, "列和", "sum of the column"), DOC_ROLE_WEIGHTS, SOURCE, x, cols);
-    doc_summary(doc, "%.3f、%.3f、%.3f、%.3f：没有谁规定列和是 1。",
-                "%.3f, %.3f, %.3f and %.3f: nobody promised 1 to a column.", cols[0], cols[1], cols[2], cols[3]);
-}
-
 /* The same operator, queries and keys of one sentence. */
 static void show_self(lesson *lesson, lesson_words source) {
     doc *doc = &lesson->doc;
@@ -150,10 +130,11 @@ static void show_self(lesson *lesson, lesson_words source) {
              "That looked at another sentence: cross-attention. Let a sentence look at itself, and it is self-attention.");
     lesson_show(lesson, "words", doc_text(doc, "词向量 X（随机，种子 %d）", "Word vectors X (drawn, seed %d)", SELF_SEED), "X",
                 DOC_ROLE_X, x, source.labels, NULL);
-    doc_say(doc, "这里没有强度可抄：打分由向量自己算出，两个词向量的点积，除以 √%d。",
-            "No strengths to copy here: the vectors make "
-            "the scores, as the dot product of two words, divided by √%d.",
-            SELF_DIM);
+    doc_say(
+        doc, "这里没有强度可抄：打分由向量自己算出，两个词向量的点积，除以 √%d；为什么要除，见%s。",
+        "No strengths to copy here: the vectors make the scores, as the dot product of two words, divided by √%d; for why it "
+        "is divided see %s.",
+        SELF_DIM, lesson_refer(lesson, "scaling"));
     doc_matrix *scores =
         lesson_show(lesson, "self-scores", doc_text(doc, "打分 S = X·Xᵀ / √%d", "Scores S = X·Xᵀ / √%d", SELF_DIM), "S",
                     DOC_ROLE_SCORES, attention.scores, source.labels, source.at);
@@ -164,11 +145,18 @@ static void show_self(lesson *lesson, lesson_words source) {
     lesson_scale(map, 0, 1);
     map->row_axis = scores->row_axis = doc_text(doc, "谁在看", "who looks");
     map->col_axis = scores->col_axis = doc_text(doc, "看谁", "at whom");
-    doc_summary(doc,
-                "行和列是同一句话的词，自己也看自己。这里对角线最亮：每个向量和自己的点积都最大。这不是规律：换一个更长的向量，"
-                "点积可以更大。",
-                "Rows and columns are the same words, and each looks at itself, too. Here the diagonal is the brightest: each "
-                "vector has its largest dot product with itself. That is no law: with a longer vector it may be larger still.");
+    double sums[SOURCE] = {0};
+    for (int i = 0; i < SOURCE; i++)
+        for (int j = 0; j < SOURCE; j++) sums[j] += mat_at(attention.weights, i, j);
+    doc_summary(
+        doc,
+        "行和列是同一句话的词，自己也看自己。这里对角线最亮：每个向量和自己的点积都最大。这不是规律：换一个更长的向量，"
+        "点积可以更大。每一行加起来是 1：一个词的注意力有多少分多少；列和是 %.2f、%.2f、%.2f、%.2f，没有谁规定它们是 1。",
+        "Rows and columns are the same words, and each looks at itself, too. Here the diagonal is the brightest: each "
+        "vector has its largest dot product with itself. That is no law: with a longer vector it may be larger still. "
+        "Each row adds up to 1: a word shares out what attention it has. Columns add up to %.2f, %.2f, %.2f and %.2f: "
+        "nobody promised 1.",
+        sums[0], sums[1], sums[2], sums[3]);
     figures_mat(&lesson->figures, "alignment/self_attention", attention.weights);
 }
 
@@ -200,7 +188,6 @@ void lesson_alignment(lesson *lesson) {
     const lesson_attention attention = attend_to(lesson, strength, encode(lesson));
     show_map(lesson, source, target, &attention);
     show_mixing(lesson, source, target, &attention);
-    show_sums(lesson, source, attention.weights);
     figures_texts(&lesson->figures, "alignment/rows", TARGET, target.at);
     figures_texts(&lesson->figures, "alignment/columns", SOURCE, source.at);
     figures_mat(&lesson->figures, "alignment/weights", attention.weights);

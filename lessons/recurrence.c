@@ -56,6 +56,9 @@ void lesson_rnn_step(lesson *lesson) {
             "A recurrent network reads one word at a time and has a single memory, h. Every word rewrites all of it.");
     doc_formula(doc, "h(t) = tanh(W_h·h(t-1) + W_in·x(t))");
     explain_symbols(lesson);
+    doc_say(doc, "W_h·h：W_h 的每一行配 h 这一列，对应相乘，再加起来。慢慢来的版本见%s。",
+            "W_h·h: each row of W_h with the column h, multiplied in pairs and added up. For that at leisure see %s.",
+            lesson_refer(lesson, "matmul"));
     doc_ask(doc,
             doc_text(doc, "旧记忆 0.8，减半；新词写进 1。新的 h 比 1 大还是小？",
                      "The old memory is 0.8 and is halved; the word adds 1. Is the new h above 1 or below?"),

@@ -160,11 +160,8 @@ static directions compare_directions(lesson *lesson, const sentence *s, const le
     const mat origin = mat_new(arena, 1, SENTENCE_DIM), out = attention->out, weights = attention->weights;
     lesson_attention equal = {.q = mat_new(arena, 1, SENTENCE_DIM_K), .k = s->k, .v = s->v};
     lesson_attend(lesson, &equal); /* a query of zeros gives all keys the same score */
-    directions d = {.words = out.rows,
-                    .mean = equal.out,
-                    .least = 1,
-                    .range = widest_range(attention->scores),
-                    .shortest = INFINITY};
+    directions d = {
+        .words = out.rows, .mean = equal.out, .least = 1, .range = widest_range(attention->scores), .shortest = INFINITY};
     for (int64_t i = 0; i < out.rows; i++) {
         const double length = distance(out, i, origin, 0);
         d.shortest = fmin(d.shortest, length);
@@ -189,48 +186,51 @@ static const char *tell_arrows(const doc *doc, const directions *d) {
     if (!are_parallel(d))
         return doc_text(doc, "箭头不平行：两支之间最多 %.0f 度。", "The arrows are not parallel: up to %.0f degrees apart. ",
                         d->angle);
-    if (d->longest > (1 + NEAR) * d->shortest)
-        return doc_text(doc, "箭头几乎平行，这没有画错：任意两支的夹角不超过 %.2f 度；长度不一样，从 %.2f 到 %.2f。",
-                        "The arrows are nearly parallel, and that is no mistake: no two are more than %.2f degrees apart. Their "
-                        "lengths differ, from %.2f to %.2f. ",
-                        d->angle, d->shortest, d->longest);
-    return doc_text(doc,
-                    "箭头几乎平行，长度也差不多，这没有画错：任意两支的夹角不超过 %.2f 度，长度从 %.2f 到 %.2f。",
-                    "The arrows are nearly parallel and nearly of one length, and that is no mistake: no two are more than %.2f "
-                    "degrees apart, and their lengths go from %.2f to %.2f. ",
-                    d->angle, d->shortest, d->longest);
+    if (d->longest > 1.1 * d->shortest)
+        return doc_text(
+            doc, "箭头几乎平行，这没有画错：任意两支的夹角不超过 %.2f 度；长度不一样，从 %.2f 到 %.2f。",
+            "The arrows are nearly parallel, and that is no mistake: no two are more than %.2f degrees apart. Their "
+            "lengths differ, from %.2f to %.2f. ",
+            d->angle, d->shortest, d->longest);
+    return doc_text(
+        doc, "箭头几乎平行，长度也几乎一样，这没有画错：任意两支的夹角不超过 %.2f 度，长度从 %.2f 到 %.2f。",
+        "The arrows are nearly parallel and nearly of one length, and that is no mistake: no two are more than %.2f "
+        "degrees apart, and their lengths go from %.2f to %.2f. ",
+        d->angle, d->shortest, d->longest);
 }
 
 /* By whether weights are near the equal share, and outputs near the mean of V. */
 static const char *tell_mixing(const doc *doc, const directions *d) {
     static const struct {
         const char *zh, *en;
-    } ways[2][2] = {{{"权重从 %.2f 到 %.2f，并不都接近平分的 %.2f；各词的 Z 偏离 V 的平均，最多到它长度的 %.1f%%。",
-                      "Weights go from %.2f to %.2f, not all of them near the equal share %.2f, and the Z of a word is off the "
-                      "mean of V by up to %.1f%% of its length. "},
-                     {"权重从 %.2f 到 %.2f，并不都接近平分的 %.2f；可各词的 Z 离 V 的平均仍不远，最多偏离它长度的 %.1f%%。",
-                      "Weights go from %.2f to %.2f, not all of them near the equal share %.2f, and still the Z of a word is "
-                      "off the mean of V by no more than %.1f%% of its length. "}},
-                    {{"权重从 %.2f 到 %.2f，都接近平分的 %.2f；可各词的 Z 偏离 V 的平均，最多到它长度的 %.1f%%：各词的 V "
-                      "互相抵消，平均很短。",
-                      "Weights go from %.2f to %.2f, all near the equal share %.2f, and yet the Z of a word is off the mean of "
-                      "V by up to %.1f%% of its length: the V partly cancel out, which makes the mean short. "},
-                     {"权重从 %.2f 到 %.2f，都接近平分的 %.2f，所以每个词拿到的 Z 差不多都是 V 的平均，最多偏离它长度的 %.1f%%。",
-                      "Weights go from %.2f to %.2f, all near the equal share %.2f, so what every word gets is nearly the mean "
-                      "of V, off by at most %.1f%% of its length. "}}};
+    } ways[2][2] = {
+        {{"权重从 %.2f 到 %.2f，并不都接近平分的 %.2f；各词的 Z 偏离 V 的平均，最多到它长度的 %.1f%%。",
+          "Weights go from %.2f to %.2f, not all of them near the equal share %.2f, and the Z of a word is off the "
+          "mean of V by up to %.1f%% of its length. "},
+         {"权重从 %.2f 到 %.2f，并不都接近平分的 %.2f；可各词的 Z 离 V 的平均仍不远，最多偏离它长度的 %.1f%%。",
+          "Weights go from %.2f to %.2f, not all of them near the equal share %.2f, and still the Z of a word is "
+          "off the mean of V by no more than %.1f%% of its length. "}},
+        {{"权重从 %.2f 到 %.2f，都接近平分的 %.2f；可各词的 Z 偏离 V 的平均，最多到它长度的 %.1f%%：各词的 V "
+          "互相抵消，平均很短。",
+          "Weights go from %.2f to %.2f, all near the equal share %.2f, and yet the Z of a word is off the mean of "
+          "V by up to %.1f%% of its length: the V partly cancel out, which makes the mean short. "},
+         {"权重从 %.2f 到 %.2f，都接近平分的 %.2f，所以每个词拿到的 Z 差不多都是 V 的平均，最多偏离它长度的 %.1f%%。",
+          "Weights go from %.2f to %.2f, all near the equal share %.2f, so what every word gets is nearly the mean "
+          "of V, off by at most %.1f%% of its length. "}}};
     const bool even = d->unevenness <= NEAR, near = d->apart <= NEAR;
     return doc_text(doc, ways[even][near].zh, ways[even][near].en, d->least, d->most, 1.0 / (double)d->words, 100 * d->apart);
 }
 
 /* Why weights are near the equal share, and what would change it. */
 static const char *tell_why_even(lesson *lesson, double range) {
-    return doc_text(&lesson->doc,
-                    "这些 W 很小，打分最多相差 %.2f，softmax 后就差不多平分。更大的随机 W 也会有偏爱，只是没有道理：见%s和%s；"
-                    "训练才让偏爱有意义。",
-                    "These W are small: scores are at most %.2f apart, of which softmax makes nearly equal shares. Larger random "
-                    "W would give favourites, too, but arbitrary ones: see %s and %s. It is training that makes them mean "
-                    "something.",
-                    range, lesson_refer(lesson, "heads"), lesson_refer(lesson, "initialisation"));
+    return doc_text(
+        &lesson->doc,
+        "这些 W 很小，打分最多相差 %.2f，softmax 后就差不多平分。更大的随机 W 也会有偏爱，只是没有道理：见%s和%s；"
+        "训练才让偏爱有意义。",
+        "These W are small: scores are at most %.2f apart, of which softmax makes nearly equal shares. Larger random "
+        "W would give favourites, too, but arbitrary ones: see %s and %s. It is training that makes them mean "
+        "something.",
+        range, lesson_refer(lesson, "heads"), lesson_refer(lesson, "initialisation"));
 }
 
 /* Why the arrows point where they do. */
@@ -277,26 +277,29 @@ static const char *answer_favourite(lesson *lesson, const sentence *s, const les
     int64_t uneven = 0;
     while (uneven < weights.rows && unevenness(weights, uneven) <= NEAR) uneven++;
     if (weights.cols == 1)
-        return doc_text(doc, "没有别的词可看：它把 %.2f 全给自己。", "There is nobody else to look at: it gives itself %.2f.", most);
+        return doc_text(doc, "没有别的词可看：它把 %.2f 全给自己。", "There is nobody else to look at: it gives itself %.2f.",
+                        most);
     if (most > (1 + NEAR) * share)
         return doc_text(doc, "会：%s得到 %.2f，平分是 %.2f。可这是抽签抽出来的，不是学出来的；另一个种子抽出另一些权重。",
                         "Yes: %s gets %.2f, where an equal share is %.2f. But that was drawn, not learnt; another seed draws "
                         "other weights.",
                         sentence_favourites(lesson, s->words, weights, 0), most, share);
     if (uneven == 0)
-        return doc_text(doc, "不会：最大的权重是 %.2f，平分是 %.2f。可它冷落了一个词，只给 %.2f；这也是抽签抽出来的，不是学出来的。",
-                        "No: its largest weight is %.2f, and an equal share %.2f. But it neglects a word, which gets %.2f; that, "
-                        "too, was drawn, not learnt.",
-                        most, share, smallest_of(weights, 0));
-    const char *no = doc_text(doc, "不会：最大的权重是 %.2f，平分是 %.2f。", "No: its largest weight is %.2f, and an equal share %.2f. ",
-                              most, share);
+        return doc_text(
+            doc, "不会：最大的权重是 %.2f，平分是 %.2f。可它冷落了一个词，只给 %.2f；这也是抽签抽出来的，不是学出来的。",
+            "No: its largest weight is %.2f, and an equal share %.2f. But it neglects a word, which gets %.2f; that, "
+            "too, was drawn, not learnt.",
+            most, share, smallest_of(weights, 0));
+    const char *no = doc_text(doc, "不会：最大的权重是 %.2f，平分是 %.2f。",
+                              "No: its largest weight is %.2f, and an equal share %.2f. ", most, share);
     if (uneven == weights.rows)
         return doc_text(doc, "%s%s", "%s%s", no, tell_why_even(lesson, widest_range(attention->scores)));
-    return doc_text(doc, "%s它的打分最多相差 %.2f。%s就不同了，权重从 %.2f 到 %.2f：抽签抽出来的，不是学出来的。",
-                    "%sIts scores are at most %.2f apart. With %s it is otherwise, whose weights go from %.2f to %.2f: drawn, not "
-                    "learnt.",
-                    no, score_range(attention->scores, 0), lesson_quote(lesson, s->words.at[uneven]),
-                    smallest_of(weights, uneven), mat_at(weights, uneven, sentence_favourite(weights, uneven)));
+    return doc_text(
+        doc, "%s它的打分最多相差 %.2f。%s就不同了，权重从 %.2f 到 %.2f：抽签抽出来的，不是学出来的。",
+        "%sIts scores are at most %.2f apart. With %s it is otherwise, whose weights go from %.2f to %.2f: drawn, not "
+        "learnt.",
+        no, score_range(attention->scores, 0), lesson_quote(lesson, s->words.at[uneven]), smallest_of(weights, uneven),
+        mat_at(weights, uneven, sentence_favourite(weights, uneven)));
 }
 
 static void ask_for_favourite(lesson *lesson, const sentence *s, const lesson_attention *attention) {
