@@ -131,10 +131,11 @@ static void show_self(lesson *lesson, lesson_words source) {
     lesson_show(lesson, "words", doc_text(doc, "词向量 X（随机，种子 %d）", "Word vectors X (drawn, seed %d)", SELF_SEED), "X",
                 DOC_ROLE_X, x, source.labels, NULL);
     doc_say(
-        doc, "这里没有强度可抄：打分由向量自己算出，两个词向量的点积，除以 √%d；为什么要除，见%s。",
-        "No strengths to copy here: the vectors make the scores, as the dot product of two words, divided by √%d; for why it "
-        "is divided see %s.",
-        SELF_DIM, lesson_refer(lesson, "scaling"));
+        doc,
+        "这里没有强度可抄：打分由向量自己算出，两个词向量的点积，除以 √%d。%d 是一个词有几个数；为什么要除，后面有一课专门讲。",
+        "No strengths to copy here: the vectors make the scores, as the dot product of two words, divided by √%d, where %d is "
+        "how many numbers a word has. Why it is divided is a lesson of its own, later.",
+        SELF_DIM, SELF_DIM);
     doc_matrix *scores =
         lesson_show(lesson, "self-scores", doc_text(doc, "打分 S = X·Xᵀ / √%d", "Scores S = X·Xᵀ / √%d", SELF_DIM), "S",
                     DOC_ROLE_SCORES, attention.scores, source.labels, source.at);

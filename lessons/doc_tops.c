@@ -95,7 +95,20 @@ static bool has_tops(const doc_matrix *matrix) {
     return (matrix->role == DOC_ROLE_SCORES || matrix->role == DOC_ROLE_WEIGHTS) && matrix->cols > 1 && !matrix->is_ledger;
 }
 
+/* Maps that share a scale, and so are compared, have the decimals of the one that has most. */
+static void share_decimals(const doc *doc, doc_matrix *matrix) {
+    for (const doc_block *block = doc->first; block != NULL; block = block->next) {
+        const doc_matrix *other = block->matrix;
+        if (block->kind == DOC_MATRIX && has_tops(other) && other->scale_group != NULL &&
+            strcmp(other->scale_group, matrix->scale_group) == 0 && other->decimals > matrix->decimals)
+            matrix->decimals = other->decimals;
+    }
+}
+
 void doc_tell_apart(doc *doc) {
     for (const doc_block *block = doc->first; block != NULL; block = block->next)
         if (block->kind == DOC_MATRIX && has_tops(block->matrix)) tell_apart(doc->arena, block->matrix);
+    for (const doc_block *block = doc->first; block != NULL; block = block->next)
+        if (block->kind == DOC_MATRIX && has_tops(block->matrix) && block->matrix->scale_group != NULL)
+            share_decimals(doc, block->matrix);
 }

@@ -26,7 +26,7 @@ static void show_causal(lesson *lesson, const sentence *s) {
     name_axes(doc, before);
     doc_matrix *scores = lesson_show(lesson, "scores", doc_text(doc, "因果掩码后的打分", "Scores under the causal mask"), "S",
                                      DOC_ROLE_SCORES, causal.scores, labels, words);
-    lesson_scale(scores, before->low, before->high);
+    lesson_share_scale(lesson, "open", "scores", NULL);
     lesson_mask_causal(lesson, scores);
     name_axes(doc, scores);
     doc_step(doc, "softmax 之后：看不见的词权重是 0，看得见的分掉全部。",

@@ -700,8 +700,13 @@ START_TEST(ties_are_of_numbers_not_of_digits) {
     doc_matrix *other = doc_add_matrix(&doc, "b", "title", 1, 2);
     other->values = close;
     other->role = DOC_ROLE_WEIGHTS;
+    m->scale_group = "none";
     doc_tell_apart(&doc);
     ck_assert_int_eq(other->decimals, 4);
+    ck_assert_int_eq(m->decimals, 3);
+    m->scale_group = other->scale_group = "both";
+    doc_tell_apart(&doc);
+    ck_assert_int_eq(m->decimals, 4);
     ck_assert_int_eq(doc_decimals_apart(0.20289, 0.20317, 2), 4);
     ck_assert(doc_alike(1, 1 + 1e-7) && !doc_alike(1, 1 + 1e-6) && doc_alike(0, 0) && !doc_alike(0, 1e-30));
     arena_free(&arena);
