@@ -49,10 +49,18 @@ void *arena_grow(arena *arena, const void *old, size_t old_size, size_t size) {
     return memory;
 }
 
-void arena_free(arena *arena) {
-    while (arena->newest != NULL) {
+arena_mark arena_here(const arena *arena) {
+    return arena->newest;
+}
+
+void arena_rewind(arena *arena, arena_mark mark) {
+    while (arena->newest != mark) {
         arena_block *older = arena->newest->older;
         free(arena->newest);
         arena->newest = older;
     }
+}
+
+void arena_free(arena *arena) {
+    arena_rewind(arena, NULL);
 }

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Nothing in it is freed by itself. When there is no more, control jumps to `escape`, so that what a lesson allocates is never
- * NULL and its text reads like the lesson, not like its error handling.
+ * Nothing in it is freed by itself, but by arena_rewind or with all of it. When there is no more, control jumps to `escape`, so
+ * that what a lesson allocates is never NULL and its text reads like the lesson, not like its error handling.
  */
 #ifndef CLATTN_LESSONS_ARENA_H
 #define CLATTN_LESSONS_ARENA_H
@@ -26,6 +26,10 @@ char *arena_format(arena *, const char *format, ...) __attribute__((format(print
 char *arena_vformat(arena *, const char *format, va_list) __attribute__((format(printf, 2, 0)));
 /* A larger copy of `old`, which held `old_size` bytes. */
 void *arena_grow(arena *, const void *old, size_t old_size, size_t size);
+/* Frees what was allocated since: what a long measurement needs for a moment. */
+typedef struct arena_block *arena_mark;
+arena_mark arena_here(const arena *);
+void arena_rewind(arena *, arena_mark);
 void arena_free(arena *);
 
 #endif

@@ -56,8 +56,8 @@ static void show_cosines(lesson *lesson, const pairs_setting *setting, const mod
     const char **names = ARENA_NEW(arena, const char *, MODELS), **lengths = ARENA_NEW(arena, const char *, count);
     double x[CLI_MAX_INTEGERS];
     doc_plot *plot = doc_add_plot(doc, "cosines",
-                                  doc_text(doc, "读完以后有多像：越低，第一个词留得越多",
-                                           "How alike at the end: the lower, the more is left of the first word"));
+                                  doc_text(doc, "读完以后有多像：越低，两份记忆差得越多",
+                                           "How alike at the end: the lower, the more the two memories differ"));
     plot->x = (doc_axis){.label = doc_text(doc, "句长（词）", "length (words)"), .logarithmic = true};
     plot->y = (doc_axis){.label = doc_text(doc, "最终 h 的余弦", "cosine of the final h"), .low = 0, .high = 1};
     for (size_t i = 0; i < count; i++) {
@@ -69,8 +69,12 @@ static void show_cosines(lesson *lesson, const pairs_setting *setting, const mod
         for (size_t i = 0; i < count; i++) cosines.at[(size_t)m * count + i] = (float)models[m].cosines[i];
         doc_add_series(doc, plot, models[m].name, models[m].role, count, x, models[m].cosines);
     }
-    doc_summary(doc, "句长 %1$lld 时的余弦：循环网络是 %2$.3f，%4$s是 %3$.3f。",
-                "At length %1$lld the cosine is %2$.3f for the recurrence and %3$.3f for the %4$s.",
+    doc_summary(doc,
+                "句长 %1$lld 时的余弦：循环网络是 %2$.3f，%4$s是 %3$.3f。低于 1 只说明两份记忆不同：第一个词留下了什么，"
+                "还是它引起的差别后来长大了，余弦分不出，见下一步。",
+                "At length %1$lld the cosine is %2$.3f for the recurrence and %3$.3f for the %4$s. Below 1 says that the two "
+                "memories differ, and not why: because something of the first word is left, or because what it caused has "
+                "grown. The next step tells.",
                 (long long)setting->lengths[count - 1], models[0].cosines[count - 1], models[2].cosines[count - 1],
                 models[2].name);
     doc_matrix *table = lesson_show(lesson, "cells",
@@ -153,9 +157,8 @@ static double kept_part(lesson *lesson, const model *model, mat x) {
 }
 
 /* Where the difference of the last model comes from: what was kept of the first word's, and what came on since. */
-static void explain_belt(lesson *lesson, const model *model, mat x, double part) {
+static void explain_belt(lesson *lesson, const model *model, double kept, double part) {
     doc *doc = &lesson->doc;
-    const double kept = kept_part(lesson, model, x);
     figures_number(&lesson->figures, "lstm_memory/kept", kept);
     doc_say(doc, "从哪儿来？%s的遗忘门一路相乘，第 1 个词之后的差别到最后还留下 %.2f 倍：这是传送带记住的。",
             "Where does it come from? Multiplied up along the way, the forget gates of the %s keep %.2f of the difference "
@@ -165,20 +168,35 @@ static void explain_belt(lesson *lesson, const model *model, mat x, double part)
         doc_say(
             doc,
             "量到的却是 %.2f 倍，多出来的是后来添的：门和新内容都读 h，h 已经不同，每一步又放上一点新的差别。"
-            "所以第一个词的影响不只留下，还传了开去。",
+            "这是放大，不是记住：从添上的差别里不一定读得出第一个词。",
             "Yet %.2f is measured. The rest came on later: gates and new content read h, which differs already, so that each "
-            "step adds some difference. What the first word did is not only kept but handed on.",
+            "step adds some difference. That is amplification, not memory: the first word need not be readable from what was "
+            "added.",
             part);
     else
         doc_say(doc, "量到的是 %.2f 倍：后来没有添上多少。", "Measured is %.2f: little has been added since.", part);
 }
 
-static void show_belt(lesson *lesson, const pairs_setting *setting, numpy_random *random, const model models[MODELS]) {
-    doc *doc = &lesson->doc;
+/* One pair along the belt. */
+typedef struct belt {
+    double parts[MODELS][BELT_STEPS]; /* how far A and B are apart, 1 after word 1 */
+    double kept;                      /* by the forget gates of the last model alone, to the end */
+} belt;
+
+static belt measure_belts(lesson *lesson, const pairs_setting *setting, numpy_random *random, const model models[MODELS]) {
     const mat x = pairs_draw(lesson, random, 1, BELT_STEPS, setting->dim);
-    double steps[BELT_STEPS], parts[MODELS][BELT_STEPS];
-    doc_step(doc, "沿着传送带走：第一个词造成的差别，后来怎样了？低于 1 是在消失，高于 1 是在长大。",
-             "Along the belt: what becomes of the difference that the first word made? Below 1 it fades, above 1 it grows.");
+    belt belt;
+    for (int m = 0; m < MODELS; m++) measure_belt(lesson, &models[m], x, belt.parts[m]);
+    belt.kept = kept_part(lesson, &models[MODELS - 1], x);
+    return belt;
+}
+
+static void show_belt(lesson *lesson, const model models[MODELS], const belt *belt) {
+    doc *doc = &lesson->doc;
+    double steps[BELT_STEPS];
+    doc_step(doc, "沿着传送带走，再抽一对句子：第一个词造成的差别，后来怎样了？低于 1 是在消失，高于 1 是在长大。",
+             "Along the belt, with one more pair: what becomes of the difference that the first word made? Below 1 it fades, "
+             "above 1 it grows.");
     doc_plot *plot = doc_add_plot(doc, "belt",
                                   doc_text(doc, "两份记忆相距多远，以第 1 个词之后为 1",
                                            "How far apart the two memories are, in units of what it was after word 1"));
@@ -186,18 +204,18 @@ static void show_belt(lesson *lesson, const pairs_setting *setting, numpy_random
     plot->y = (doc_axis){.label = doc_text(doc, "|A − B|，第 1 个词之后为 1", "|A − B|, 1 after word 1")};
     for (int t = 0; t < BELT_STEPS; t++) steps[t] = t + 1;
     for (int m = 0; m < MODELS; m++) {
-        measure_belt(lesson, &models[m], x, parts[m]);
         doc_add_series(doc, plot,
                        m == 0 ? doc_text(doc, "循环网络的 h", "h of the recurrence")
                               : doc_text(doc, "%s的传送带 c", "the belt c of the %s", models[m].name),
-                       models[m].role, BELT_STEPS, steps, parts[m]);
+                       models[m].role, BELT_STEPS, steps, belt->parts[m]);
         figures_array(&lesson->figures, arena_format(&lesson->arena, "lstm_memory/belt/%s", models[m].key), BELT_STEPS,
-                      parts[m]);
+                      belt->parts[m]);
     }
     doc_summary(doc, "%d 个词之后：循环网络的差别%s；%s的%s。",
                 "After %d words: in the recurrence the difference %s; in the %s it %s.", BELT_STEPS,
-                what_became(doc, parts[0][BELT_STEPS - 1]), models[2].name, what_became(doc, parts[2][BELT_STEPS - 1]));
-    explain_belt(lesson, &models[2], x, parts[2][BELT_STEPS - 1]);
+                what_became(doc, belt->parts[0][BELT_STEPS - 1]), models[2].name,
+                what_became(doc, belt->parts[2][BELT_STEPS - 1]));
+    explain_belt(lesson, &models[2], belt->kept, belt->parts[2][BELT_STEPS - 1]);
 }
 
 static void show_gates(lesson *lesson, const pairs_setting *setting, const model *model, numpy_random *random) {
@@ -214,7 +232,8 @@ static void show_gates(lesson *lesson, const pairs_setting *setting, const model
     const char **words = ARENA_NEW(arena, const char *, GATE_STEPS);
     for (int t = 0; t < GATE_STEPS; t++) words[t] = doc_text(doc, "词 %d", "word %d", t + 1);
     const mat shown = mat_block(arena, mat_transposed(arena, (mat){GATE_STEPS, GATES, open.at}), 0, GATES_SHOWN, 0, GATE_STEPS);
-    doc_step(doc, "三道门，一个词一个词地开合：1 是全开，0 是关上。", "The three gates, word by word: 1 is open, 0 is shut.");
+    doc_step(doc, "三道门，在又一句话里，一个词一个词地开合：1 是全开，0 是关上。",
+             "The three gates in one more sentence, word by word: 1 is open, 0 is shut.");
     doc_matrix *map =
         lesson_show(lesson, "gates",
                     doc_text(doc, "%s：门开几成（%lld 个数的平均）", "%s: how far its gates are open, mean of %lld numbers",
@@ -233,6 +252,33 @@ static void show_gates(lesson *lesson, const pairs_setting *setting, const model
     figures_mat(&lesson->figures, "lstm_memory/gates", shown);
 }
 
+/* What is left of the first word, by what its forget gates keep. */
+static const char *what_is_left(const doc *doc, double cosine, const belt *belt) {
+    if (cosine >= 0.95)
+        return doc_text(doc, "几乎不在了：余弦 %.3f，1 就是一模一样。遗忘门偏置再大些，门才开得住。",
+                        "Hardly: the cosine is %.3f, and 1 is the same. It takes a larger forget bias to hold the gate open.",
+                        cosine);
+    const char *differ = doc_text(doc, "两份记忆还不同：余弦 %.3f，1 才是一模一样。",
+                                  "The two memories still differ: the cosine "
+                                  "is %.3f, and only 1 would be the same.",
+                                  cosine);
+    const char *kept =
+        belt->kept >= 0.5
+            ? doc_text(doc, "第一个词有痕迹：光靠遗忘门，它造成的差别过 %d 个词还留下 %.2f 倍；再多的是后来放大的。",
+                       "A trace of the first word is there: the forget gates alone keep %2$.2f of the difference it made over "
+                       "%1$d words; what is more was amplified later.",
+                       BELT_STEPS, belt->kept)
+            : doc_text(
+                  doc, "但光靠遗忘门，第一个词造成的差别过 %d 个词只留下 %.2f 倍，其余是后来放大的：这不算记住。",
+                  "But the forget gates alone keep only %2$.2f of the difference that the first word made over %1$d words; "
+                  "the rest was amplified later, which is no memory.",
+                  BELT_STEPS, belt->kept);
+    return doc_text(doc, "%s%s权重是随机的，没有训练过。它仍是一个词等一个词，整句话仍要挤过一个定长的向量。",
+                    "%s %s Weights are random and were never trained. It still waits word by word, and a sentence still has to "
+                    "pass through one vector of fixed size.",
+                    differ, kept);
+}
+
 void lesson_lstm_memory(lesson *lesson) {
     doc *doc = &lesson->doc;
     const double open_bias = lesson->parameters.forget_bias.given ? lesson->parameters.forget_bias.value : 6;
@@ -247,6 +293,7 @@ void lesson_lstm_memory(lesson *lesson) {
             figures_at(&lesson->figures, arena_format(&lesson->arena, "lstm_memory/%s", models[m].key), setting.lengths[i],
                        models[m].cosines[i]);
     }
+    const belt belt = measure_belts(lesson, &setting, &random, models);
     doc_say(doc,
             "LSTM 在记忆 h 旁边装了一条传送带 c。东西放上去就一直往前走，不用每步重写。三道门管它：遗忘门决定旧货留几成，"
             "输入门决定新词放几成，输出门决定交给 h 几成。",
@@ -266,16 +313,9 @@ void lesson_lstm_memory(lesson *lesson) {
             doc_text(doc, "遗忘门偏置 %g，%lld 个词之后第一个词还在吗？",
                      "With a forget bias of %g, is the first word still there after %lld words?", open_bias,
                      (long long)setting.lengths[setting.length_count - 1]),
-            last < 0.95 ? doc_text(doc,
-                                   "在：余弦 %.3f，1 才是一模一样。所以 LSTM 不是输在记性上：它还是一个词等一个词，"
-                                   "而且整句话仍要挤过一个定长的向量。",
-                                   "It is: the cosine is %.3f, and only 1 would be the same. So memory is not where the LSTM "
-                                   "loses: it still waits word by word, and a sentence still has to pass through one vector of "
-                                   "fixed size.",
-                                   last)
-                        : doc_text(doc, "几乎不在了：余弦 %.3f。遗忘门偏置再大些，门才开得住。",
-                                   "Hardly: the cosine is %.3f. It takes a larger forget bias to hold the gate open.", last));
-    doc_step(doc, "三种网络，句子只差第一个词。", "Three networks, sentences that differ in the first word.");
+            what_is_left(doc, last, &belt));
+    doc_step(doc, "三种随机的网络，没有训练过；句子只差第一个词。",
+             "Three random networks, never trained; sentences that differ in the first word.");
     doc_say(doc,
             "做法和%s一样，但权重和句子是另抽的：一个随机数发生器依次抽完三种网络。所以循环网络这一行和那一课的数略有不同。",
             "It is done as in %s, but weights and sentences are drawn anew, by one generator for all three networks. So the "
@@ -286,7 +326,7 @@ void lesson_lstm_memory(lesson *lesson) {
         &lesson->figures, "lstm_memory/order",
         arena_format(&lesson->arena, "rnn, lstm forget bias 1, lstm forget bias %g, one generator throughout", open_bias));
     show_cosines(lesson, &setting, models);
-    show_belt(lesson, &setting, &random, models);
+    show_belt(lesson, models, &belt);
     show_gates(lesson, &setting, &models[MODELS - 1], &random);
     doc_say(
         doc,
@@ -295,10 +335,14 @@ void lesson_lstm_memory(lesson *lesson) {
         "h, c and the gates are computed by the library's operators; a gate is sigmoid(z) = 1 / (1 + exp(−z)), which is half "
         "open at z = 0. Cosines and distances, for which it has none, are this lesson's, of h and c, in double "
         "precision.");
-    doc_correct(doc,
-                doc_text(doc, "Transformer 取代 LSTM，是因为 LSTM 记不住。",
-                         "The Transformer replaced the LSTM because the LSTM forgets."),
-                doc_text(doc, "门开着它就记得住。它输在必须排队：第 t 步要等第 t-1 步，加多少核心都没用。",
-                         "With its gate open it remembers. What it cannot do is stop queueing: step t waits for step t-1, "
-                         "however many cores there are."));
+    doc_correct(
+        doc,
+        doc_text(doc, "Transformer 取代 LSTM，是因为 LSTM 记不住。",
+                 "The Transformer replaced the LSTM because the LSTM forgets."),
+        doc_text(doc,
+                 "门开着，传送带上的东西就留得住；训练过的 LSTM 记性如何，这里没有量。它躲不开的是排队：第 t 步要等第 t-1 "
+                 "步，加多少核心都没用。",
+                 "With its gate open, what lies on the belt stays there; how well a trained LSTM remembers was not "
+                 "measured here. What it cannot do is stop queueing: step t waits for step t-1, however many cores "
+                 "there are."));
 }

@@ -122,8 +122,8 @@ static void show_shares(lesson *lesson) {
         cells[4 * i + 3] = arena_format(arena, "%.0f %%", 100 * n * model / whole);
         figures_at(&lesson->figures, "memory/weights_share_percent", lengths[i], 100 * n * n / whole);
     }
-    doc_step(doc, "常被引用的份额：Q/K 25 %%，权重 45 %%，V 30 %%。什么时候成立？",
-             "A split that is often quoted: Q/K 25 %%, weights 45 %%, V 30 %%. When does it hold?");
+    doc_step(doc, "假如有人说：内存里 Q/K 占 25 %%，权重 45 %%，V 30 %%。什么时候成立？",
+             "Suppose one says: of the memory, Q and K take 25 %%, weights 45 %%, V 30 %%. When does that hold?");
     doc_say(
         doc,
         "这里 V 和词向量一样宽：Q 和 K 各是 (n, d_k)，权重 (n, n)，V 是 (n, d_in)，所以 V 比 Q 宽。份额由形状算出，不用量。",
@@ -178,10 +178,40 @@ void lesson_memory(lesson *lesson) {
 
 enum { SIZES = 6, PARAMETERS_HEADS = 8 };
 
+/* What else belongs to a layer. Feed-forward: two matrices, to 4·d_in numbers and back. */
+static void show_layers(lesson *lesson, int64_t d_in) {
+    enum { ROWS = 4, COLUMNS = 4, LSTM_SQUARES = 8 };
+    static const int64_t squares[ROWS] = {LSTM_SQUARES, 3, 4, 12}; /* of d_in² */
+    doc *doc = &lesson->doc;
+    arena *arena = &lesson->arena;
+    const char *const head[COLUMNS] = {doc_text(doc, "一层", "layer"), doc_text(doc, "公式", "formula"),
+                                       doc_text(doc, "参数（个）", "parameters"),
+                                       doc_text(doc, "LSTM 的几倍", "of the LSTM’s")};
+    const char *const names[ROWS] = {"LSTM", doc_text(doc, "注意力：W_q、W_k、W_v", "attention: W_q, W_k, W_v"),
+                                     doc_text(doc, "再加 W_o", "with W_o"),
+                                     doc_text(doc, "Transformer 一层：再加前馈", "Transformer: with feed-forward")};
+    const char *cells[ROWS * COLUMNS];
+    for (int i = 0; i < ROWS; i++) {
+        cells[COLUMNS * i] = names[i];
+        cells[COLUMNS * i + 1] = arena_format(arena, "%lld·d_in²", (long long)squares[i]);
+        cells[COLUMNS * i + 2] = lesson_count(lesson, squares[i] * d_in * d_in);
+        cells[COLUMNS * i + 3] = arena_format(arena, "%.3g", (double)squares[i] / LSTM_SQUARES);
+    }
+    doc_add_table(doc, "layers", doc_text(doc, "一层有多少，d_in = %lld", "A layer, with d_in = %lld", (long long)d_in), ROWS,
+                  COLUMNS, head, cells);
+    doc_summary(
+        doc,
+        "都不含偏置。前馈是两个矩阵，常从 d_in 到 4·d_in 再回来：8·d_in²。一层只有注意力是 LSTM 的一半，"
+        "整个 Transformer 层却比 LSTM 多一半。",
+        "None counts biases. Feed-forward are two matrices, usually from d_in to 4·d_in and back: 8·d_in². Attention alone "
+        "has half of the LSTM's, a whole layer of a Transformer half as many again.");
+    figures_number(&lesson->figures, "parameters/transformer_layer", (double)(squares[ROWS - 1] * d_in * d_in));
+}
+
 void lesson_parameters_count(lesson *lesson) {
     static const int64_t sizes[SIZES] = {64, 128, 256, 512, 768, 1024};
     doc *doc = &lesson->doc;
-    const int64_t d_in = lesson_integer(lesson->parameters.dim, 512), head_dim = d_in / PARAMETERS_HEADS;
+    const int64_t d_in = lesson_integer(lesson->parameters.dim, 512);
     if (d_in % PARAMETERS_HEADS != 0)
         lesson_fail(lesson, CLI_USAGE, "--dim has to be a multiple of the %d heads, which %lld is not", PARAMETERS_HEADS,
                     (long long)d_in);
@@ -198,19 +228,23 @@ void lesson_parameters_count(lesson *lesson) {
     doc_say(doc, "一层要学多少个数？LSTM 有四组权重（三道门加新内容），每组都读词和旧记忆；注意力只有三组，只读词。",
             "How many numbers does a layer learn? The LSTM has four sets of weights (three gates and what is new), each "
             "reading the word and the old memory; attention has three, reading the word alone.");
-    doc_formula(doc, doc_text(doc, "LSTM：4·(d_in + d_h)·d_h        注意力：3·d_in·d_k·H",
-                              "LSTM: 4·(d_in + d_h)·d_h        attention: 3·d_in·d_k·H"));
+    doc_formula(doc, "LSTM: 4·(d_in + d_h)·d_h        W_q, W_k, W_v: 3·d_in·d_k·H");
     doc_say(doc,
             "d_in 是词的宽度，d_h 是 LSTM 记忆的宽度，d_k 是一个头的宽度，H 是头数。这一课的数都由公式算出，没有什么要量。",
             "d_in is the width of a word, d_h of the LSTM's memory, d_k of a head; H is the number of heads. All numbers here "
             "follow from the formulas; "
             "nothing is measured.");
-    doc_ask(doc,
-            doc_text(doc, "输入和输出都宽 d_in，LSTM 是注意力的几倍？",
-                     "With input and output d_in wide, how many times as many parameters as attention has the LSTM?"),
-            doc_text(doc, "LSTM 4·(d_in + d_in)·d_in = 8·d_in²，注意力 3·d_in²：8/3 ≈ %.2f 倍，无论 d_in 是多少。",
-                     "The LSTM has 4·(d_in + d_in)·d_in = 8·d_in², attention 3·d_in²: 8/3, about %.2f times, whatever d_in is.",
-                     8.0 / 3));
+    doc_ask(
+        doc,
+        doc_text(doc, "输入和输出都宽 d_in，LSTM 是注意力的几倍？",
+                 "With input and output d_in wide, how many times as many parameters as attention has the LSTM?"),
+        doc_text(doc,
+                 "LSTM 4·(d_in + d_in)·d_in = 8·d_in²；注意力的 W_q、W_k、W_v 是 3·d_in²，加上 W_o 是 4·d_in²：%.2f "
+                 "倍和 2 倍，无论 d_in 是多少。可 Transformer 的一层还有前馈网络，一共 12·d_in²，是 LSTM 的 1.5 倍。",
+                 "The LSTM has 4·(d_in + d_in)·d_in = 8·d_in². W_q, W_k and W_v of attention have 3·d_in², with W_o "
+                 "4·d_in²: %.2f times and 2 times, whatever d_in is. But a layer of a Transformer has a feed-forward network, "
+                 "too, which makes 12·d_in², 1.5 times the LSTM.",
+                 8.0 / 3));
     doc_step(doc, "d_in = d_h = H·d_k，H = %d 个头。", "d_in = d_h = H·d_k, with H = %d heads.", PARAMETERS_HEADS);
     doc_plot *plot = doc_add_plot(doc, "parameters", doc_text(doc, "参数量与宽度", "Parameters against width"));
     plot->x = (doc_axis){.label = doc_text(doc, "宽度 d_in", "width d_in")};
@@ -221,13 +255,7 @@ void lesson_parameters_count(lesson *lesson) {
     doc_summary(doc, "d_in = %s：LSTM %s，注意力 %s，处处是 8/3 倍。",
                 "At d_in = %s: LSTM %s, attention %s; everywhere 8/3 times as many.", lesson_count(lesson, sizes[SIZES - 1]),
                 lesson_count(lesson, (int64_t)lstm[SIZES - 1]), lesson_count(lesson, (int64_t)attention[SIZES - 1]));
-    doc_say(
-        doc,
-        "宽 %lld、头宽 %lld：LSTM %s 个，注意力 %s 个。都不含偏置；再加输出投影 W_o，注意力是 4·d_in²，仍只有 LSTM 的一半。",
-        "At width %lld with heads of %lld: LSTM %s, attention %s. Neither counts biases; with the output "
-        "projection W_o attention has 4·d_in², still only half of the LSTM's.",
-        (long long)d_in, (long long)head_dim, lesson_count(lesson, 8 * d_in * d_in),
-        lesson_count(lesson, 3 * d_in * head_dim * PARAMETERS_HEADS));
+    show_layers(lesson, d_in);
     doc_correct(
         doc, doc_text(doc, "参数少，所以快。", "Fewer parameters, therefore faster."),
         doc_text(doc, "参数说的是要学多少、要存多少。快慢看运算和等待：见%s。",

@@ -56,8 +56,8 @@ void lesson_rnn_step(lesson *lesson) {
             "A recurrent network reads one word at a time and has a single memory, h. Every word rewrites all of it.");
     doc_formula(doc, "h(t) = tanh(W_h·h(t-1) + W_in·x(t))");
     explain_symbols(lesson);
-    doc_say(doc, "W_h·h：W_h 的每一行配 h 这一列，对应相乘，再加起来。慢慢来的版本见%s。",
-            "W_h·h: each row of W_h with the column h, multiplied in pairs and added up. For that at leisure see %s.",
+    doc_say(doc, "W_h·h：W_h 的每一行配 h 这一列，对应相乘，再加起来。怎样一格一格地算，见%s。",
+            "W_h·h: each row of W_h with the column h, multiplied in pairs and added up. For that cell by cell see %s.",
             lesson_refer(lesson, "matmul"));
     doc_ask(doc,
             doc_text(doc, "旧记忆 0.8，减半；新词写进 1。新的 h 比 1 大还是小？",
@@ -91,8 +91,12 @@ void lesson_rnn_step(lesson *lesson) {
         lesson_show(lesson, "h", doc_text(doc, "新记忆 h(t)", "New memory h(t)"), "h", DOC_ROLE_RECURRENCE, h, NULL, NULL);
     lesson_derive(shown, DOC_RULE_TANH, "sum", NULL, 1);
     shown->decimals = 3;
-    doc_summary(doc, "旧记忆 0.8 还剩多少？它已经和新词混在一个数里，分不开了。",
-                "How much is left of the old 0.8? It is mixed with the word in one number, and nothing can take them apart.");
+    doc_summary(doc, "旧记忆 %g 还剩多少？只看这个 %.3f，谁也说不出：旧记忆和新词加在一个数里，别的两个数也能加出同样的和。",
+                "How much is left of the old %g? From the %.3f alone nobody can tell: old memory and word are added up in one "
+                "number, and other pairs have the same sum.",
+                old[0], h.at[0]);
+    /* What is halved or squeezed has to look so. */
+    lesson_share_scale(lesson, "w_h", "h0", "carried", "w_in", "x", "written", "sum", "h", NULL);
     figures_array(&lesson->figures, "rnn_by_hand/h", 2, mat_doubles(arena, h));
     doc_correct(
         doc, doc_text(doc, "W_h 的 h 是时刻。", "The h of W_h is a time."),
@@ -157,10 +161,13 @@ static void sum_up_trace(doc *doc, const double *distances) {
     const char *path = doc_text(doc, "读完第 1 个词相距 %1$.3f，读完第 %2$d 个词相距 %3$.3f，剩 %4$.1f %%。",
                                 "%1$.3f apart after word 1, %3$.3f after word %2$d: %4$.1f %% is left.", first, TRACE_STEPS,
                                 last, 100 * last / first);
+    const char *end = last > distances[TRACE_STEPS - 2]
+                          ? doc_text(doc, "；图到头时它还在变大", ", and where the picture ends it is growing")
+                          : "";
     if (rises > 0)
-        doc_summary(doc, "%s其中 %d 步变大了一点：W_h 有时会拉开一点小差别，可下一个词又把它压下去。",
-                    "%s At %d steps it grew a little: W_h may stretch a small difference, and later words squeeze it again.",
-                    path, rises);
+        doc_summary(doc, "%s%d 步里有 %d 步变大：小的差别，W_h 能压小，也能拉大%s。",
+                    "%1$s At %3$d of %2$d steps it grew: W_h can stretch a small difference as well as squeeze it%4$s.", path,
+                    TRACE_STEPS - 1, rises, end);
     else
         doc_summary(doc, "%s", "%s", path);
 }
@@ -181,8 +188,8 @@ static void show_trace(lesson *lesson, const pairs_setting *setting, numpy_rando
         steps[t] = t + 1;
         distances[t] = pairs_distance(h.at + t * h.cols, h.at + (TRACE_STEPS + t) * h.cols, h.cols);
     }
-    doc_step(doc, "取一对句子，一个词一个词地读。A 和 B 从第 2 个词起完全相同。",
-             "Take one pair, and read word by word. From word 2 on, A and B are the same.");
+    doc_step(doc, "取一对句子，一个词一个词地读。从第 2 个词起，两句话的词完全相同。",
+             "Take one pair, and read word by word. From word 2 on, both sentences have the same words.");
     doc_matrix *first = lesson_show(lesson, "h-a", doc_text(doc, "句子 A 的 h", "h of sentence A"), "h_A", DOC_ROLE_RECURRENCE,
                                     a, labels, NULL);
     doc_grow(doc, first, DOC_BY_ROW, NULL);
@@ -205,13 +212,60 @@ static void show_trace(lesson *lesson, const pairs_setting *setting, numpy_rando
 static const char *when_alike(lesson *lesson, const pairs_setting *setting, const double *cosines) {
     for (size_t i = 0; i < setting->length_count; i++) {
         if (cosines[i] >= 0.9995)
-            return doc_text(
-                &lesson->doc, "句长 %lld 时余弦已经是 1.000：两句话的摘要一样，句首是什么都无所谓了。",
-                "At %lld words the cosine is 1.000: both sentences leave the same summary, whatever they began with.",
-                (long long)setting->lengths[i]);
+            return doc_text(&lesson->doc,
+                            "在这个随机的网络里，句长 %lld 时余弦已经是 1.000：两句话的摘要一样，句首是什么都无所谓了。",
+                            "In this random network the cosine is 1.000 at %lld words: both sentences leave the same summary, "
+                            "whatever they began with.",
+                            (long long)setting->lengths[i]);
     }
     return doc_text(&lesson->doc, "在这些长度里还没有一个到 1.000：更长的句子才分不出来。",
                     "At none of these lengths is it 1.000 yet: it takes longer sentences.");
+}
+
+static void draw_weights(lesson *lesson, numpy_random *random, int64_t dim, lesson_recurrence *recurrence) {
+    *recurrence = (lesson_recurrence){.cell = CLATTN_CELL_RNN};
+    recurrence->w_in = mat_randn(&lesson->arena, random, dim, dim, pairs_factor(0.6, dim));
+    recurrence->w_h = mat_randn(&lesson->arena, random, dim, dim, pairs_factor(0.6, dim));
+}
+
+/* ---- a wider h ----------------------------------------------------------------------------------------------------- */
+
+enum { WIDE_DIM = 256, WIDE_PAIRS = 10, WIDE_LENGTHS = 2 };
+
+/* The experiment with an h that wide, drawn alike. */
+static void measure_width(lesson *lesson, uint32_t seed, int64_t dim, const int64_t *lengths, double cosines[WIDE_LENGTHS]) {
+    pairs_setting setting = {.seed = seed, .pairs = WIDE_PAIRS, .dim = dim, .length_count = WIDE_LENGTHS};
+    lesson_recurrence recurrence;
+    numpy_random random;
+    for (int i = 0; i < WIDE_LENGTHS; i++) setting.lengths[i] = lengths[i];
+    numpy_seed(&random, seed);
+    draw_weights(lesson, &random, dim, &recurrence);
+    pairs_measure(lesson, &setting, &random, recurrence, cosines);
+}
+
+/* Whether it solves anything is measured. */
+static void correct_width(lesson *lesson, uint32_t seed) {
+    static const int64_t lengths[WIDE_LENGTHS] = {8, 32};
+    doc *doc = &lesson->doc;
+    double narrow[WIDE_LENGTHS], wide[WIDE_LENGTHS];
+    measure_width(lesson, seed, PAIRS_DIM, lengths, narrow);
+    measure_width(lesson, seed, WIDE_DIM, lengths, wide);
+    for (int i = 0; i < WIDE_LENGTHS; i++)
+        figures_at(&lesson->figures, "rnn_bottleneck/cosine_of_256_by_length", lengths[i], wide[i]);
+    const char *gain = !(wide[0] < narrow[0] - 0.0005) ? doc_text(doc, "宽的并没有留得更多", "The wide one does not keep more")
+                       : wide[1] >= 0.9995             ? doc_text(doc, "宽的留得久些，久了也没了",
+                                                                  "The wide one keeps more for a while, and nothing in the end")
+                                                       : doc_text(doc, "宽的留得多些", "The wide one keeps more");
+    doc_correct(
+        doc, doc_text(doc, "把 h 加宽就好了。", "A wider h would solve it."),
+        doc_text(doc,
+                 "量一量（%1$d 对句子）：%2$lld 个词之后，%3$d 个数的 h 余弦 %4$.3f，%5$d 个数的 %6$.3f；%7$lld 个词之后 "
+                 "%8$.3f 和 %9$.3f。%10$s：每个词都重写整个 h。要看 %5$d 个数的 h，运行%11$s。",
+                 "Measured, with %1$d pairs: after %2$lld words the cosine of an h of %3$d numbers is %4$.3f, of one of %5$d "
+                 "%6$.3f; after %7$lld words %8$.3f and %9$.3f. %10$s: every word rewrites all of h. To see an h of %5$d "
+                 "numbers, run %11$s.",
+                 WIDE_PAIRS, (long long)lengths[0], PAIRS_DIM, narrow[0], WIDE_DIM, wide[0], (long long)lengths[1], narrow[1],
+                 wide[1], gain, lesson_quote(lesson, "clattn lesson rnn-bottleneck --dim 256")));
 }
 
 void lesson_rnn_bottleneck(lesson *lesson) {
@@ -219,18 +273,18 @@ void lesson_rnn_bottleneck(lesson *lesson) {
     const pairs_setting setting = pairs_take_setting(lesson);
     double cosines[CLI_MAX_INTEGERS];
     numpy_random random;
+    lesson_recurrence recurrence;
     numpy_seed(&random, setting.seed);
-    lesson_recurrence recurrence = {.cell = CLATTN_CELL_RNN};
-    recurrence.w_in = mat_randn(&lesson->arena, &random, setting.dim, setting.dim, pairs_factor(0.6, setting.dim));
-    recurrence.w_h = mat_randn(&lesson->arena, &random, setting.dim, setting.dim, pairs_factor(0.6, setting.dim));
+    draw_weights(lesson, &random, setting.dim, &recurrence);
     pairs_measure(lesson, &setting, &random, recurrence, cosines);
 
-    doc_say(
-        doc,
-        "整句话只能留在最后一个 h 里：%lld 个数。句首的词还在里面吗？做个实验：造两句话，只有第一个词不同，读完后比较两个 h。",
-        "A whole sentence has to fit into the last h: %lld numbers. Is the first word still in there? An experiment: two "
-        "sentences that differ in the first word alone, and their two final h compared.",
-        (long long)setting.dim);
+    doc_say(doc,
+            "整句话只能留在最后一个 h 里：%lld 个数。句首的词还在里面吗？做个实验，用一个随机的、从没训练过的网络：造两句话，"
+            "只有第一个词不同，读完后比较两个 h。",
+            "A whole sentence has to fit into the last h: %lld numbers. Is the first word still in there? An experiment with a "
+            "random network that was never trained: two sentences that differ in the first word alone, and their two final h "
+            "compared.",
+            (long long)setting.dim);
     doc_formula(doc, "cos(h_A, h_B) = h_A·h_B / (|h_A|·|h_B|)        h = tanh(W_h·h + W_in·x)");
     doc_say(doc, "余弦说两个向量的方向有多一致：1 是同一个方向，0 是互不相干，-1 是相反。",
             "The cosine says how far two vectors point the same way: 1 the same, 0 unrelated, -1 opposite.");
@@ -246,10 +300,11 @@ void lesson_rnn_bottleneck(lesson *lesson) {
         doc, "h 由程序库的算子算；余弦、距离和平均库里没有，由这一课用 h 算，双精度。",
         "h is computed by the library's operator; cosine, distance and mean, for which it has none, by this lesson from h, in "
         "double precision.");
-    doc_correct(
-        doc, doc_text(doc, "把 h 加宽就好了。", "A wider h would solve it."),
-        doc_text(doc, "加宽装得下更多，可每个词还是重写整个 h，句首的词没有一条不被重写的路。要看 256 个数的 h，运行%s。",
-                 "A wider h holds more, but every word still rewrites all of it, and the first word has no way past that. To "
-                 "see an h of 256 numbers, run %s.",
-                 lesson_quote(lesson, "clattn lesson rnn-bottleneck --dim 256")));
+    doc_say(doc,
+            "W_h 和 W_in 是随机数（种子 %u）：别的种子忘得快些或慢些，训练过的网络能学会把要用的留得久些。"
+            "每个词都重写整个 h，这一点都一样。",
+            "W_h and W_in are random numbers (seed %u): others forget sooner or later, and a trained network may learn to keep "
+            "what it needs for longer. That every word rewrites all of h is the same in all of them.",
+            setting.seed);
+    correct_width(lesson, setting.seed);
 }

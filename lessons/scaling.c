@@ -136,13 +136,13 @@ void lesson_scaling(lesson *lesson) {
         run.dims[last], run.undecided[0][last], run.undecided[1][last], run.undecided[2][last], WORDS, 1 - 1.0 / WORDS);
     doc_correct(
         doc, doc_text(doc, "除以 d_k 更保险。", "Dividing by d_k is safer still."),
-        doc_text(
-            doc,
-            "不会饱和，可随机的 q、k 越宽，打分就越挤在 0 附近：d_k = %g 时熵是 %.2f%s。训练要先把 q、k 变大，才补得回来。",
-            "It does not saturate, but the wider random q and k are, the closer their scores crowd around 0: at d_k = "
-            "%g entropy is %.2f%s. Training can make up for it, by larger q and k.",
-            run.dims[last], run.entropy[2][last],
-            run.entropy[2][last] < 0.95
-                ? ""
-                : doc_text(doc, "，开始时注意力几乎什么也没选", ", so that to begin with attention selects next to nothing")));
+        doc_text(doc,
+                 "不会饱和，可随机的 q、k 越宽，打分就越挤在 0 附近：d_k = %g 时熵是 %.2f%s。训练能把 q、k "
+                 "变大来补，有的模型就除以 d_k。",
+                 "It does not saturate, but the wider random q and k are, the closer their scores crowd around 0: at d_k = "
+                 "%g entropy is %.2f%s. Training can make up for it by larger q and k, and some models do divide by d_k.",
+                 run.dims[last], run.entropy[2][last],
+                 run.entropy[2][last] < 0.95 ? ""
+                                             : doc_text(doc, "，开始时注意力几乎什么也没选",
+                                                        ", so that to begin with attention selects next to nothing")));
 }

@@ -442,6 +442,9 @@ START_TEST(claims_hold) {
     ck_assert_double_ge(number(&l, "memory/staged_written_bytes/1024"), 0.99 * 4 * 1024 * 1024);
     ck_assert_double_le(number(&l, "memory/fused_written_bytes/1024"), number(&l, "memory/fused_workspace_bytes/1024"));
     lesson_free(&l);
+    run_native(&l, "parameters", context, &defaults);
+    ck_assert_double_eq(number(&l, "parameters/transformer_layer"), 12.0 * 512 * 512);
+    lesson_free(&l);
     run_native(&l, "serial-steps", context, &defaults);
     ck_assert_double_ge(number(&l, "serial_steps/recurrence_steps/16"), 16);
     ck_assert_double_eq(number(&l, "serial_steps/attention_steps/16"), 3); /* scores, softmax, weighted values */
@@ -724,7 +727,9 @@ START_TEST(scaling_is_as_it_says) {
     ck_assert_double_eq_tol(number(&l, "scaling/variance/256"), 256, 40);
     ck_assert_double_lt(number(&l, "scaling/entropy_none/256"), number(&l, "scaling/entropy_sqrt/256"));
     ck_assert_double_lt(number(&l, "scaling/entropy_sqrt/256"), number(&l, "scaling/entropy_d/256"));
-    ck_assert_double_lt(number(&l, "scaling/gradient_none/256"), 0.3 * number(&l, "scaling/gradient_sqrt/256"));
+    /* The sum of A·(1 − A) tells saturation from an equal share, the largest weight alone does not. */
+    ck_assert_double_lt(number(&l, "scaling/gradient_none/256"), 0.5 * number(&l, "scaling/gradient_sqrt/256"));
+    ck_assert_double_gt(number(&l, "scaling/gradient_d/256"), 0.9 * (1 - 1.0 / 64));
     ck_assert_double_lt(number(&l, "scaling/gradient_sqrt/256"), number(&l, "scaling/gradient_d/256"));
     lesson_free(&l);
     run_native(&l, "initialisation", context, &defaults);
@@ -737,6 +742,11 @@ START_TEST(scaling_is_as_it_says) {
     ck_assert_double_lt(last->numbers[0], 0.2);
     ck_assert_double_eq(last->numbers[last->size[0] - 1], 0);
     ck_assert_double_gt(first->numbers[first->size[0] - 1], 1);
+    ck_assert_double_eq(number(&l, "initialisation/draws"), 20); /* medians, within their quartiles */
+    const figure *low = figures_find(&l.figures, "initialisation/reaching_q1/6"),
+                 *high = figures_find(&l.figures, "initialisation/reaching_q3/6");
+    for (int64_t s = 0; s < last->size[0]; s++)
+        ck_assert(low->numbers[s] <= last->numbers[s] && last->numbers[s] <= high->numbers[s]);
     lesson_free(&l);
     clattn_context_destroy(context);
 }
@@ -887,7 +897,7 @@ START_TEST(the_gradient_is_the_slope) {
     lesson l;
     run_native(&l, "initialisation", context, &(lesson_parameters){.dim = {true, INIT_DIM}});
     const figure *sigma = figures_find(&l.figures, "initialisation/sigma"),
-                 *first = figures_find(&l.figures, "initialisation/reaching/1");
+                 *first = figures_find(&l.figures, "initialisation/reaching_of_first_draw/1");
     const double usual = gradient_by_differences(1 / sqrt(INIT_DIM));
     for (int64_t s = 0; s < sigma->size[0]; s++)
         ck_assert_double_eq_tol(first->numbers[s] / (gradient_by_differences(sigma->numbers[s]) / usual), 1, 1e-3);
@@ -988,6 +998,9 @@ START_TEST(the_state_is_a_column) {
         ck_assert_msg(m->rows == 2 && m->cols == 1, "%s", ids[i]);
     }
     ck_assert_str_eq(find_block(&l.doc, "carried")->matrix->left, "w_h");
+    /* What is halved or squeezed looks so: one scale. */
+    for (const doc_block *block = l.doc.first; block != NULL; block = block->next)
+        if (block->kind == DOC_MATRIX) ck_assert(block->matrix->low == 0 && fabs(block->matrix->high - 1.4) < 1e-6);
     lesson_free(&l);
     clattn_context_destroy(context);
 }
@@ -1162,6 +1175,10 @@ START_TEST(parameters_change_the_experiment) {
     ck_assert_ptr_nonnull(figures_find(&l.figures, "rnn_bottleneck/mean_cosine_by_length/64"));
     ck_assert_ptr_null(figures_find(&l.figures, "rnn_bottleneck/mean_cosine_by_length/2"));
     ck_assert_double_eq(number(&l, "rnn_bottleneck/pairs"), 7);
+    lesson_free(&l);
+    run_native(&l, "rnn-bottleneck", context, &defaults);
+    ck_assert_double_gt(number(&l, "rnn_bottleneck/cosine_of_256_by_length/32"),
+                        number(&l, "rnn_bottleneck/cosine_of_256_by_length/8"));
     lesson_free(&l);
     run_native(&l, "lstm-memory", context, &(lesson_parameters){.forget_bias = {true, 3}});
     run_native(&other, "lstm-memory", context, &defaults);

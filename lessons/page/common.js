@@ -34,6 +34,17 @@ function cut(text, width) {
     return `${letters.join("")}…`;
 }
 
+// The text on lines of at most so many units, broken at blanks, and between East Asian characters.
+function linesOf(text, width) {
+    const lines = [""];
+    for (const part of String(text).match(/[\u2e80-\uffef]|[^\s\u2e80-\uffef]+|\s+/g) ?? []) {
+        const line = lines[lines.length - 1];
+        if (line && textWidth(line + part.trimEnd()) > width) lines.push(part.trimStart());
+        else lines[lines.length - 1] = line + part;
+    }
+    return lines.map(line => line.trimEnd());
+}
+
 // The size of text in pictures, which are drawn to the width that there is.
 const textSize = width => width < 480 ? 14 : width < 900 ? 16 : 18;
 

@@ -24,16 +24,17 @@ class GraphFigure {
         const { nodes, lanes } = this.graph, rows = (d3.max(nodes, n => n.place) ?? 0) + 1, size = textSize(width);
         const left = Math.min(d3.max(nodes, n => textWidth(n.label ?? "")) * size, width * .3) + 6;
         const column = (width - left - 2) / (this.last + 2), row = Math.min(52, Math.max(26, size * 2));
-        const radius = Math.min(row * .42, column * .3), head = size * 1.9, foot = size * 1.8;
+        const names = this.lanes.map(lane => linesOf(lanes?.[lane] ?? "", (width - 4) / size));
+        const radius = Math.min(row * .42, column * .3), head = size * (.7 + 1.2 * d3.max(names, lines => lines.length)), foot = size * 1.8;
         const high = head + row * rows + foot + 10;
-        this.geometry = { size, left, column, row, radius, head, high };
+        this.geometry = { size, left, column, row, radius, head, high, width };
         this.svg.attr("viewBox", `0 0 ${width} ${high * this.lanes.length}`).attr("width", width).attr("height", high * this.lanes.length)
             .style("font-size", `${size}px`);
         this.svg.selectAll("*").remove();
         this.svg.append("defs").append("marker").attr("id", `tip-${this.block.id}`).attr("viewBox", "0 0 10 10").attr("refX", 9).attr("refY", 5)
             .attr("markerUnits", "userSpaceOnUse").attr("markerWidth", 10).attr("markerHeight", 10).attr("orient", "auto-start-reverse")
             .append("path").attr("d", "M0,0L10,5L0,10Z").attr("class", "tip");
-        this.drawAxes(lanes ?? [], rows, width);
+        this.drawAxes(names, rows);
         this.drawEdges();
         this.drawNodes();
         this.paint();
@@ -48,12 +49,13 @@ class GraphFigure {
     }
 
     // The name of each lane, of its rows and of its columns.
-    drawAxes(names, rows, width) {
-        const { size, left, head, row, high, column } = this.geometry;
+    drawAxes(names, rows) {
+        const { size, left, head, row, high, column, width } = this.geometry;
         const wide = say("一开始就有", "from the start"), start = textWidth(wide) * size <= column * 1.6 ? wide : say("词", "words");
         for (const lane of this.lanes) {
             const labels = this.svg.append("g").attr("class", "labels").attr("transform", `translate(0,${lane * high})`);
-            labels.append("text").attr("class", "lane-name").attr("x", 2).attr("y", size * 1.1).text(cut(names[lane] ?? "", width / size));
+            labels.append("text").attr("class", "lane-name").selectAll("tspan").data(names[lane]).join("tspan")
+                .attr("x", 2).attr("y", (line, n) => size * (1.1 + 1.2 * n)).text(line => line);
             labels.append("g").selectAll("text").data(this.graph.nodes.filter(n => n.lane === lane && n.step === 0)).join("text")
                 .attr("x", left - 6).attr("y", n => head + row * (n.place + .5)).attr("dy", ".35em").attr("text-anchor", "end")
                 .text(n => cut(n.label ?? "", (left - 6) / size));
@@ -67,7 +69,7 @@ class GraphFigure {
 
     drawEdges() {
         const { nodes, edges } = this.graph, { radius, column } = this.geometry;
-        const tip = edges.length > 120 || column < 40 ? null : `url(#tip-${this.block.id})`; // no room
+        const tip = edges.length > 120 || column < 26 ? null : `url(#tip-${this.block.id})`; // no room
         this.edges = this.svg.append("g").selectAll("path").data(edges).join("path").attr("class", "edge").style("stroke-width", edges.length > 60 ? 1 : null)
             .attr("marker-end", tip).attr("d", ([from, to]) => {
                 const [x0, y0] = this.place(nodes[from]), [x1, y1] = this.place(nodes[to]);

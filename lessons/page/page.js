@@ -191,14 +191,15 @@ class Page {
             scrollBy({ top: bottom - top > room - 20 ? top - 12 : bottom - room + 8, behavior: calm.matches ? "auto" : "smooth" });
     }
 
-    // What stands in the bar when nothing is pointed at: the caption of the step, and the formula of a cell that has just appeared.
+    // What stands in the bar when nothing is pointed at: the formula of a cell that has just appeared, or else the caption of the step.
     resting() {
         const { step } = this.frame, figures = Array.from(this.figures.values());
         const fresh = figures.map(figure => figure.freshFormula?.(step)).find(Boolean);
+        if (fresh) return fresh;
         const caption = figures.map(figure => figure.caption?.(step)).find(Boolean) ??
             d3.greatest(this.captions.filter(c => c.step <= step), c => c.step)?.text ??
             say("先猜一猜，再按空格播放，或用 → 一步一步走。", "Predict first. Then SPACE plays, and → goes step by step.");
-        return { pieces: [...(fresh ? [...fresh.pieces, ["   "]] : []), [caption]], sources: fresh?.sources ?? [] };
+        return { pieces: [[caption]], sources: [] };
     }
 
     explain(pieces, sources) {

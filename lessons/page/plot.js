@@ -24,7 +24,7 @@ class PlotFigure {
         if (x.logarithmic && y.logarithmic) notes.push(say("两条轴都是对数轴", "both axes are logarithmic"));
         else if (x.logarithmic) notes.push(say("横轴是对数轴", "the horizontal axis is logarithmic"));
         else if (y.logarithmic) notes.push(say("纵轴是对数轴", "the vertical axis is logarithmic"));
-        if (this.zero) notes.push(say("对数轴到不了 0，所以 0 画在断口下面", "the vertical one never reaches 0, which stands below a gap"));
+        if (this.zero) notes.push(say("对数轴到不了 0，所以 0 画在断口下面", "a logarithmic axis never reaches 0, which stands below a gap"));
         if (series.some(s => s.low)) notes.push(say("I 形：中间一半的运行落在这里", "I: where the middle half of the runs lies"));
         if (!notes.length) return null;
         const text = notes.join(say("；", ", "));
@@ -32,7 +32,7 @@ class PlotFigure {
     }
 
     // Whether there is a 0 that a logarithmic axis has no place for.
-    get zero() { return this.plot.y.logarithmic && this.plot.series.some(s => s.y.some(v => v === 0)); }
+    get zero() { return this.plot.y.logarithmic && this.plot.series.some(s => [...s.y, ...s.low ?? [], ...s.high ?? []].some(v => v === 0)); }
 
     // ---- series ----
 
@@ -125,7 +125,9 @@ class PlotFigure {
         const room = (width - g.left - g.right) / (g.size * 2.6);
         if (xs.length <= 12 || plot.x.logarithmic) {
             const kept = [];
-            for (const x of xs) if (kept.length === 0 || this.x(x) - this.x(kept[kept.length - 1]) >= g.size * 2.4) kept.push(x);
+            const half = x => textWidth(this.tickText(x)) * g.size / 2 + g.size * .3;
+            for (const x of xs)
+                if (kept.length === 0 || this.x(x) - this.x(kept[kept.length - 1]) >= half(x) + half(kept[kept.length - 1])) kept.push(x);
             return kept;
         }
         return this.x.ticks(Math.min(10, room));
@@ -166,7 +168,7 @@ class PlotFigure {
             const points = series.x.map((x, k) => ({ x, y: series.y[k] })).filter(p => drawn(p.y) && (!plot.x.logarithmic || p.x > 0));
             svg.append("path").attr("class", "line").attr("d", d3.line(p => this.x(p.x), p => this.level(p.y))(points)).call(this.stroke(n));
             if (points.length > 40) return;
-            if (series.low) series.x.forEach((x, k) => this.drawSpread(this.x(x), this.y(series.low[k]), this.y(series.high[k])));
+            if (series.low) series.x.forEach((x, k) => this.drawSpread(this.x(x), this.level(series.low[k]), this.level(series.high[k])));
             svg.append("g").selectAll("path").data(points).join("path").attr("class", "mark").attr("fill", this.colour(n))
                 .attr("transform", p => `translate(${this.x(p.x)},${this.level(p.y)})`).attr("d", d3.symbol(marks[n % 8], 70)());
         });
