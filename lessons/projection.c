@@ -128,17 +128,18 @@ void lesson_projection(lesson *lesson) {
         "S(i, j) is the score that word i gives word j: the larger the dot product, the better they match. This lesson only "
         "ranks; scaling and softmax come in %s.",
         lesson_refer(lesson, "word-vectors"));
-    doc_say(doc,
-            "从这一课起，词向量横着写，一个词一行，乘在 W 的左边：x·W。循环网络的几课里它是竖着的一列，乘在 W 的右边：W·x。"
-            "做的是同一件事，只是转了个方向；矩阵怎样相乘，见%s。",
-            "From here on the vector of a word is written as a row, and W stands on its right: x·W. In the lessons on "
-            "recurrence it was a column with W on its left: W·x. That does the same, turned round; for how matrices are "
-            "multiplied see %s.",
-            lesson_refer(lesson, "matmul"));
+    doc_say(
+        doc,
+        "这里词向量横着写，一个词一行（一整句就是几行叠成的 X），乘在 W 的左边：x·W。循环网络的几课里它是竖着的一列，"
+        "乘在 W 的右边：W·x。做的是同一件事，只是转了个方向；矩阵怎样相乘，见%s。",
+        "The vector of a word is a row here (a whole sentence, X, is such rows one below another), and W stands on its right: "
+        "x·W. In the lessons on recurrence it was a column with W on its left: W·x. That does the same, turned round; for "
+        "how matrices are multiplied see %s.",
+        lesson_refer(lesson, "matmul"));
     doc_ask(
         doc,
-        doc_text(doc, "不投影，直接拿下面的词向量两两作点积，谁会得第一？",
-                 "Without projection, the vectors below as they are: whose dot product with “it” is the largest?"),
+        doc_text(doc, "不投影，谁的词向量和“it”的点积最大？",
+                 "Without projection: whose vector has the largest dot product with that of “it”?"),
         doc_text(doc, "不投影时动词“chased”得第一，因为它的两个数都大；换上两副眼镜，“ball”反超。",
                  "The verb “chased”, because both of its numbers are large; with two pairs of glasses “ball” overtakes it."));
     show_vectors(lesson, &cast);

@@ -6,8 +6,8 @@
 /* clang-format off */
 const lesson_symbol lesson_symbols[] = {
     {"t", "rnn-step", "第几步，从 1 数起", "the number of a step, from 1"},
-    {"x, X", "rnn-step", "一个词的向量：循环网络的几课里是一列（W·x），从 projection 起是一行（x·W）；整句的，一行一个词",
-     "the vector of a word: a column in the lessons on recurrence (W·x), a row from projection on (x·W); of all words, a row each"},
+    {"x, X", "rnn-step", "一个词的向量：循环网络的几课里是一列（W·x），注意力的几课里是一行（x·W）；整句的，一行一个词",
+     "the vector of a word: a column in the lessons on recurrence (W·x), a row in those on attention (x·W); of all words, a row each"},
     {"h", "rnn-step", "循环网络的隐藏状态：它的记忆", "the hidden state of a recurrence: its memory"},
     {"W_h, W_in", "rnn-step", "循环网络的权重：从左边乘旧的 h，乘输入 x", "weights of a recurrence, on the left of the old h, of the input x"},
     {"h_A, h_B", "rnn-bottleneck", "句子 A 和句子 B 的 h", "the h of sentence A and of sentence B"},

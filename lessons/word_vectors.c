@@ -135,7 +135,10 @@ static double score_range(mat scores, int64_t row) {
 
 static double widest_range(mat scores) {
     double widest = 0;
-    for (int64_t i = 0; i < scores.rows; i++) widest = fmax(widest, score_range(scores, i));
+    for (int64_t i = 0; i < scores.rows; i++) {
+        const double range = score_range(scores, i);
+        if (range > widest) widest = range;
+    }
     return widest;
 }
 
@@ -175,6 +178,11 @@ static directions compare_directions(lesson *lesson, const sentence *s, const le
         }
     }
     return d;
+}
+
+/* Whether all weights are near the equal share. */
+static bool are_even(const directions *d) {
+    return d->unevenness <= NEAR;
 }
 
 static bool are_parallel(const directions *d) {
@@ -217,7 +225,7 @@ static const char *tell_mixing(const doc *doc, const directions *d) {
          {"权重从 %.2f 到 %.2f，都接近平分的 %.2f，所以每个词拿到的 Z 差不多都是 V 的平均，最多偏离它长度的 %.1f%%。",
           "Weights go from %.2f to %.2f, all near the equal share %.2f, so what every word gets is nearly the mean "
           "of V, off by at most %.1f%% of its length. "}}};
-    const bool even = d->unevenness <= NEAR, near = d->apart <= NEAR;
+    const bool even = are_even(d), near = d->apart <= NEAR;
     return doc_text(doc, ways[even][near].zh, ways[even][near].en, d->least, d->most, 1.0 / (double)d->words, 100 * d->apart);
 }
 
@@ -247,11 +255,10 @@ static void explain_directions(lesson *lesson, const sentence *s, const lesson_a
         doc_summary(doc, "只有一个词，它的 Z 就是它自己的 V。", "There is one word, and its Z is its own V.");
         return;
     }
-    const bool even = d.unevenness <= NEAR;
     doc_summary(doc, "%s%s%s%s", "%s%s%s%s", tell_arrows(doc, &d), tell_mixing(doc, &d),
-                even ? tell_why_even(lesson, d.range)
-                     : doc_text(doc, "这些权重是抽签抽出来的，不是学出来的；另一个种子抽出另一些。",
-                                "These weights were drawn, not learnt; another seed draws others."),
+                are_even(&d) ? tell_why_even(lesson, d.range)
+                             : doc_text(doc, "这些权重是抽签抽出来的，不是学出来的；另一个种子抽出另一些。",
+                                        "These weights were drawn, not learnt; another seed draws others."),
                 are_parallel(&d) ? doc_text(doc, "大家几乎朝同一个方向走；词与词的不同，要靠残差里的 X 留住。",
                                             " All words move nearly the same way; what keeps them different is the X of the "
                                             "residual.")
