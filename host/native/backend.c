@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #if defined(_OPENMP)
@@ -190,6 +191,15 @@ static void describe(clattn_context *context, const isa_level levels[ISA_COUNT],
                                        .max_params_bytes = sizeof(clattn__params)};
 }
 
+#if defined(_OPENMP)
+/* OpenMP counts processors once, before `main`; the calling thread may have been bound to fewer since. What OMP_NUM_THREADS asks for,
+ * it gets. */
+static int default_threads(void) {
+    const int threads = omp_get_max_threads(), processors = omp_get_num_procs();
+    return getenv("OMP_NUM_THREADS") || threads < processors ? threads : processors;
+}
+#endif
+
 clattn_status clattn__native_open(clattn_context *context, const char *isa) {
     isa_level levels[ISA_COUNT];
     const isa_level *best = NULL, *used = NULL;
@@ -204,7 +214,7 @@ clattn_status clattn__native_open(clattn_context *context, const char *isa) {
         return clattn__fail(context, CLATTN_ERROR_DEVICE, "native:%s: this processor, or this build of clattn, has no such level",
                             isa ? isa : "");
 #if defined(_OPENMP)
-    if (context->threads == 0) context->threads = omp_get_max_threads();
+    if (context->threads == 0) context->threads = default_threads();
 #else
     context->threads = 1;
 #endif

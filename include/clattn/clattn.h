@@ -263,8 +263,8 @@ typedef struct clattn_context_options {
      * To compare: native:LEVEL is an instruction set of clattn_device_info.features, such as native:generic; opencl:P:D:FAMILY
      * the kernels of one kind, cpu, gpu or clblast (gpu with CLBlast's products), whatever the device. */
     const char *device;
-    /* Native threads, at most 4096; 0: as OpenMP says (OMP_NUM_THREADS, affinity). Other devices do not use it. An OpenMP
-     * runtime that cannot start so many ends the process. Results do not change with it. */
+    /* Native threads, at most 4096; 0: OMP_NUM_THREADS, else the processors that the calling thread may run on. An OpenMP runtime that
+     * cannot start so many ends the process. One where a caller's own threads of OpenMP run plans. Results do not change with it. */
     int threads;
     /* OpenCL: at most so many work-groups in flight; 0: no limit. Results do not change, speed does. Others do not use it. */
     int work_groups;

@@ -12,6 +12,7 @@
 #define CLATTN_KERNELS_CPU_ATTENTION_BLOCK_H
 
 #include "lane_options.h"
+#include "transpose.h"
 
 #if !defined(MODIFIED)
 #error "MODIFIED: whether scores go through options.h"
@@ -195,17 +196,31 @@ INLINE void block_finish(const block *blk, const head *hd, const attention_param
         real sums[WIDTH];
         vec_store(sum, sums);
         vec_store(top, logs + v * WIDTH);
-        for (int lane = 0; lane < WIDTH; lane++) logs[v * WIDTH + lane] += log(sums[lane]);
+        for (int lane = 0; p->has_lse && lane < WIDTH; lane++) logs[v * WIDTH + lane] += log(sums[lane]);
     }
+}
+
+/* WIDTH dims of the first `count` of WIDTH queries, from lanes. */
+INLINE void store_square(const real *ot, const real *factors, __global stored *out, i64 l, i64 count) {
+    vec square[WIDTH];
+    const vec factor = vec_load(factors);
+    UNROLL for (int n = 0; n < WIDTH; n++) square[n] = vec_load(ot + n * LANES) * factor;
+    transpose(square);
+    UNROLL for (int n = 0; n < WIDTH; n++) if (n < count) stored_vec_store(square[n], out + n * l);
 }
 
 INLINE void block_store(const block *blk, const real *ot, const head *hd, const attention_params *p, const member *m,
                         i64 first) {
     real factors[LANES], logs[LANES];
     block_finish(blk, hd, p, factors, logs);
+    const int whole = p->out.d == 1 ? p->value_dim / WIDTH * WIDTH : 0;
+    for (int lane = 0; lane < LANES; lane += WIDTH) {
+        for (int d = 0; d < whole; d += WIDTH)
+            store_square(ot + d * LANES + lane, factors + lane, hd->out + (first + lane) * p->out.l + d, p->out.l, m->len_q - first - lane);
+    }
     for (int lane = 0; lane < LANES && first + lane < m->len_q; lane++) {
         __global stored *row = hd->out + (first + lane) * p->out.l;
-        for (int d = 0; d < p->value_dim; d++) stored_store(ot[d * LANES + lane] * factors[lane], row + d * p->out.d);
+        for (int d = whole; d < p->value_dim; d++) stored_store(ot[d * LANES + lane] * factors[lane], row + d * p->out.d);
         if (p->has_lse) hd->lse[(first + lane) * p->lse.l] = (float)logs[lane];
     }
 }

@@ -7,8 +7,9 @@
  * key/value head, and in the order in which it lies there. Dims lie in lanes. For each tile of TILE_KV keys
  *      scores    the dot products of ROWS rows with KEYS / ROWS keys, or of one row with KEYS, summed across lanes together (sums.h)
  *      weights   keys in lanes; the running maximum and sum of a row rescaled                 (Dao 2023, algorithm 1)
- *      values    KEYS / ROWS keys added to ROWS rows, or KEYS to one
- * K and V of f32 whose dims are neighbours are read where they lie; others are copied, converted, KEYS keys at a time.
+ *      values    KEYS keys added to ROWS rows or to one, some vectors of a row at a time, which stay in registers
+ * K and V whose dims are neighbours are read where they lie; others, and 16-bit ones for many rows, are copied, converted, KEYS keys
+ * at a time.
  *
  * group = ((part * batch + b) * heads_kv + g) * ceil(rows / TILE_Q) + tile of rows; row r of g is query r % len_q of head
  * g * ratio + r / len_q. Part `part` of member b is member part * batch + b of out and lse, both of f32.
@@ -18,9 +19,16 @@
  * MODIFIED, NaN: as in attention.cl. A masked key weighs 0; where V of KEYS keys of which some are masked is not finite, 0 * V may be
  * NaN, and each row goes over its live keys alone.
  *
- * Tried (AVX2, one core, times the processor time of reading and summing the same bytes; D128, 16384 keys, one query of 8 heads or of
- * 32 over 8): as it is 1.30, 1.36 to 1.45; without fetching ahead 1.74, 2.28; all of a tile of 32 keys fetched a phase ahead 1.40, 1.65;
- * values of ROWS x 2 vectors in registers while 32 keys go by, not fetched 1.65, 2.46; TILE_KV 64, 512 1.41, 1.47; 1.27, 1.46.
+ * Keys that come next are fetched while others are read, a line for each that is: in bursts they wait for one another.
+ * Tried (AVX-512, one core, times reading and summing the same bytes, in turns; D128, 16384 keys, one query of 32 heads over 8; f32,
+ * f16): as it is 1.23, 1.51; fetched in bursts of FEW keys, KEYS / ROWS keys added to rows in memory, f16 converted into a copy
+ * 1.41, 1.98.
+ * Tried (likewise, 16 queries): WIDTH rows in lanes and elements of K broadcast, as in attention.cl, 1.07 times as fast in f32 and 1.35 in
+ * f16, but its sums are taken in another order: a head alone would have to fill its lanes up, and 8 queries of it then take 1.12 times
+ * as long.
+ * Tried (AVX2, one core, in that older form, times the processor time of the same reading; one query of 8 heads or of 32 over 8): as
+ * it was 1.30, 1.36 to 1.45; without fetching ahead 1.74, 2.28; all of a tile of 32 keys fetched a phase ahead 1.40, 1.65; values of
+ * ROWS x 2 vectors in registers while 32 keys go by, not fetched 1.65, 2.46; TILE_KV 64, 512 1.41, 1.47; 1.27, 1.46.
  */
 #include "../mask.h"
 #include "row_options.h"
@@ -36,7 +44,6 @@
 #error "KEYS must be a multiple of VECTOR_WIDTH and of ROWS, TILE_KV of KEYS; f64 is not served"
 #endif
 #define FEW (KEYS / ROWS)
-#define MANY_ROWS 16
 #define WHOLE_VECTORS(n) (((n) + WIDTH - 1) / WIDTH * WIDTH)
 #define DIM_MAX (HEAD_DIM_MAX > VALUE_DIM_MAX ? HEAD_DIM_MAX : VALUE_DIM_MAX)
 
@@ -51,85 +58,111 @@
 #define weight_of(score) vec_exp2(score)
 #endif
 
-/* ---- micro-kernels ------------------------------------------------------------------------------------------------- */
+/* ---- micro-kernels -------------------------------------------------------------------------------------------------
+ * While they read some keys they fetch as many others, `ahead`, into the nearest cache: a line for each that they read. */
 
-/* s[r][j] = <q[r], k[j]> for R rows and J keys. */
-#define DEFINE_DOTS(name, R, J, SPACE)                                                                                   \
-    INLINE void name(float *s, SPACE const float *k, i64 step, const float *q, i64 q_step, int dim) {                    \
+/* s[r][j] = <q[r], k[j]> for R rows and J keys, G of these at a time. */
+#define DEFINE_DOTS(name, R, J, G, SPACE, TYPE, LOAD)                                                                    \
+    INLINE void name(float *s, SPACE const TYPE *k, i64 step, __global const stored *ahead, i64 ahead_step,              \
+                     const float *q, int dim) {                                                                          \
         vec sum[R * J];                                                                                                  \
         float lanes[R * J];                                                                                              \
         UNROLL for (int n = 0; n < R * J; n++) sum[n] = vec_splat(0.0f);                                                 \
-        for (int d = 0; d < dim; d += WIDTH) {                                                                           \
-            vec k_d[J];                                                                                                  \
-            UNROLL for (int j = 0; j < J; j++) k_d[j] = vec_load(k + j * step + d);                                      \
-            UNROLL for (int r = 0; r < R; r++) {                                                                         \
-                const vec q_d = vec_load(q + r * q_step + d);                                                            \
-                UNROLL for (int j = 0; j < J; j++) sum[r * J + j] += q_d * k_d[j];                                       \
+        UNROLL for (int g = 0; g < J; g += G) {                                                                          \
+            for (int d = 0; d < dim; d += WIDTH) {                                                                       \
+                vec k_d[G];                                                                                              \
+                UNROLL for (int j = 0; j < G; j++) k_d[j] = LOAD(k + (g + j) * step + d);                                \
+                if (WIDTH >= LINE || d % LINE == 0) UNROLL                                                               \
+                    for (int j = 0; j < G; j++) FETCH(ahead + (g + j) * ahead_step + d);                                 \
+                UNROLL for (int r = 0; r < R; r++) {                                                                     \
+                    const vec q_d = vec_load(q + r * dim + d);                                                           \
+                    UNROLL for (int j = 0; j < G; j++) sum[r * J + g + j] += q_d * k_d[j];                               \
+                }                                                                                                        \
             }                                                                                                            \
         }                                                                                                                \
         UNROLL for (int n = 0; n < R * J; n += WIDTH) vec_store(sums_of(sum + n), lanes + n);                            \
         UNROLL for (int r = 0; r < R; r++) UNROLL for (int j = 0; j < J; j++) s[r * TILE_KV + j] = lanes[r * J + j];     \
     }
 
-/* out[r] += s[r][j] * v[j] for R rows and J keys, one after the other. */
-#define DEFINE_VALUES(name, R, J, SPACE)                                                                                 \
-    INLINE void name(float *out, SPACE const float *v, i64 step, const float *s, i64 out_step, int dim) {                \
-        vec weight[R * J];                                                                                               \
-        UNROLL for (int r = 0; r < R; r++) UNROLL for (int j = 0; j < J; j++) weight[r * J + j] =                        \
-            vec_splat(s[r * TILE_KV + j]);                                                                               \
-        for (int d = 0; d < dim; d += WIDTH) {                                                                           \
-            vec v_d[J];                                                                                                  \
-            UNROLL for (int j = 0; j < J; j++) v_d[j] = vec_load(v + j * step + d);                                      \
+/* out[r] += s[r][j] * v[j] for R rows and KEYS keys, one after the other: V vectors of a row, which stay in registers. */
+#define DEFINE_VALUES_PART(name, R, V, SPACE, TYPE, LOAD)                                                                \
+    INLINE void name(float *out, SPACE const TYPE *v, i64 step, __global const stored *ahead, i64 ahead_step,            \
+                     const float *s, int dim) {                                                                          \
+        vec sum[R * (V)];                                                                                                \
+        UNROLL for (int r = 0; r < R; r++) UNROLL for (int n = 0; n < V; n++) sum[r * (V) + n] =                         \
+            vec_load(out + r * dim + n * WIDTH);                                                                         \
+        for (int j = 0; j < KEYS; j++) {                                                                                 \
+            vec v_j[V];                                                                                                  \
+            UNROLL for (int n = 0; n < V; n++) v_j[n] = LOAD(v + j * step + n * WIDTH);                                  \
+            UNROLL for (int n = 0; n < V; n++) if (n * WIDTH % LINE == 0) FETCH(ahead + j * ahead_step + n * WIDTH);     \
             UNROLL for (int r = 0; r < R; r++) {                                                                         \
-                vec sum = vec_load(out + r * out_step + d);                                                              \
-                UNROLL for (int j = 0; j < J; j++) sum += weight[r * J + j] * v_d[j];                                    \
-                vec_store(sum, out + r * out_step + d);                                                                  \
+                const vec weight = vec_splat(s[r * TILE_KV + j]);                                                        \
+                UNROLL for (int n = 0; n < V; n++) sum[r * (V) + n] += weight * v_j[n];                                  \
             }                                                                                                            \
         }                                                                                                                \
+        UNROLL for (int r = 0; r < R; r++) UNROLL for (int n = 0; n < V; n++)                                            \
+            vec_store(sum[r * (V) + n], out + r * dim + n * WIDTH);                                                      \
     }
 
-DEFINE_DOTS(dots_copy, ROWS, FEW, __private)
-DEFINE_DOTS(dots_one_copy, 1, KEYS, __private)
-DEFINE_VALUES(values_copy, ROWS, FEW, __private)
-DEFINE_VALUES(values_one_copy, 1, KEYS, __private)
-#if STORED_IS_REAL
-DEFINE_DOTS(dots_there, ROWS, FEW, __global)
-DEFINE_DOTS(dots_one_there, 1, KEYS, __global)
-DEFINE_VALUES(values_there, ROWS, FEW, __global)
-DEFINE_VALUES(values_one_there, 1, KEYS, __global)
-#endif
+#define DEFINE_VALUES(name, R, V, SPACE, TYPE, LOAD)                                                                     \
+    DEFINE_VALUES_PART(name##_whole, R, V, SPACE, TYPE, LOAD)                                                            \
+    DEFINE_VALUES_PART(name##_half, R, (V) / 2, SPACE, TYPE, LOAD)                                                       \
+    DEFINE_VALUES_PART(name##_vector, R, 1, SPACE, TYPE, LOAD)                                                           \
+    INLINE void name(float *out, SPACE const TYPE *v, i64 step, __global const stored *ahead, i64 ahead_step,            \
+                     const float *s, int dim) {                                                                          \
+        int d = 0;                                                                                                       \
+        for (; d + (V)*WIDTH <= dim; d += (V)*WIDTH) name##_whole(out + d, v + d, step, ahead + d, ahead_step, s, dim);  \
+        if (d + (V) / 2 * WIDTH <= dim) {                                                                                \
+            name##_half(out + d, v + d, step, ahead + d, ahead_step, s, dim);                                            \
+            d += (V) / 2 * WIDTH;                                                                                        \
+        }                                                                                                                \
+        for (; d < dim; d += WIDTH) name##_vector(out + d, v + d, step, ahead + d, ahead_step, s, dim);                  \
+    }
+
+/* As many sums as hide the latency of a multiply-add, and as there are registers for. */
+#define ROWS_VECTORS (WIDTH == 16 ? 4 : 2)
+#define ROW_VECTORS 8
+DEFINE_DOTS(dots_copy, ROWS, FEW, FEW, __private, float, vec_load)
+DEFINE_DOTS(dots_one_copy, 1, KEYS, FEW, __private, float, vec_load)
+DEFINE_VALUES(values_copy, ROWS, ROWS_VECTORS, __private, float, vec_load)
+DEFINE_VALUES(values_one_copy, 1, ROW_VECTORS, __private, float, vec_load)
+DEFINE_DOTS(dots_there, ROWS, FEW, FEW, __global, stored, stored_vec_load)
+DEFINE_DOTS(dots_one_there, 1, KEYS, FEW, __global, stored, stored_vec_load)
+DEFINE_VALUES(values_there, ROWS, ROWS_VECTORS, __global, stored, stored_vec_load)
+DEFINE_VALUES(values_one_there, 1, ROW_VECTORS, __global, stored, stored_vec_load)
 
 /* KEYS keys or values: element (j, d) is at j * step + d. */
 typedef struct keys {
     __global const stored *there; /* NULL where they had to be copied */
     const float *copy;
     i64 step;
+    __global const stored *ahead; /* those that come next, at ahead_step from one to the next */
+    i64 ahead_step;
 } keys;
 
-#if STORED_IS_REAL
-#define IN_PLACE(x) ((x)->there != 0)
-#define ON_KEYS(name, to, x, j, a, b, c)                                                                                 \
+#define ON_KEYS(name, to, x, j, from, dim)                                                                               \
     do {                                                                                                                 \
-        if (IN_PLACE(x))                                                                                                 \
-            name##_there(to, (x)->there + (j) * (x)->step, (x)->step, a, b, c);                                          \
+        if ((x)->there != 0)                                                                                             \
+            name##_there(to, (x)->there + (j) * (x)->step, (x)->step, (x)->ahead + (j) * (x)->ahead_step,                \
+                         (x)->ahead_step, from, dim);                                                                    \
         else                                                                                                             \
-            name##_copy(to, (x)->copy + (j) * (x)->step, (x)->step, a, b, c);                                            \
+            name##_copy(to, (x)->copy + (j) * (x)->step, (x)->step, (x)->ahead + (j) * (x)->ahead_step,                  \
+                        (x)->ahead_step, from, dim);                                                                     \
     } while (0)
-#else
-#define ON_KEYS(name, to, x, j, a, b, c) name##_copy(to, (x)->copy + (j) * (x)->step, (x)->step, a, b, c)
-#endif
 
-/* KEYS rows of a view, of which there are `count` to read: where they lie if kernels of whole vectors can read them there, else
- * copied; 0 past the last row and the last column. */
-INLINE keys keys_of(__global const stored *x, const strides *stride, int dim, int count, float *copy) {
+/* How many rows at most read keys where they lie: 16-bit elements are converted for each block of rows then, and for more of them once,
+ * into a copy. The narrowest vectors have no instructions for it. */
+#define ROWS_IN_PLACE (STORED_IS_REAL ? TILE_Q : WIDTH > 4 ? 2 * ROWS : ROWS)
+
+/* KEYS rows of a view, of which there are `count` to read, for so many rows of queries: where they lie if kernels of whole vectors
+ * can read them there, else copied; 0 past the last row and the last column. */
+INLINE keys keys_of(__global const stored *x, const strides *stride, int dim, int count, int rows, float *copy) {
     const int step = WHOLE_VECTORS(dim);
-    const keys copied = {0, copy, step};
-#if STORED_IS_REAL
-    if (stride->d == 1 && dim == step && count >= KEYS) {
-        const keys there = {x, copy, stride->l};
+    const keys copied = {0, copy, step, x, 0};
+    if (stride->d == 1 && dim == step && count >= KEYS && rows <= ROWS_IN_PLACE) {
+        const keys there = {x, copy, stride->l, x, 0};
         return there;
     }
-#endif
     for (int j = 0; j < KEYS; j++) {
         const int columns = j < count ? dim : 0;
         stored_row_load(copy + j * step, x + j * stride->l, stride->d, columns);
@@ -139,24 +172,8 @@ INLINE keys keys_of(__global const stored *x, const strides *stride, int dim, in
 }
 
 INLINE vec keys_load(const keys *x, int j, int d) {
-#if STORED_IS_REAL
-    if (IN_PLACE(x)) return vec_load(x->there + j * x->step + d);
-#endif
+    if (x->there != 0) return stored_vec_load(x->there + j * x->step + d);
     return vec_load(x->copy + j * x->step + d);
-}
-
-#if defined(__OPENCL_C_VERSION__)
-#define FETCH(p) prefetch(p, LINE)
-#else
-#define FETCH(p) __builtin_prefetch(p)
-#endif
-#define LINE (64 / sizeof(stored))
-
-/* Have these rows of a view near when their turn comes. */
-INLINE void fetch_rows(__global const stored *x, const strides *stride, int dim, int first, int end) {
-    for (int j = first; j < end; j++) {
-        for (int d = 0; d < dim; d += LINE) FETCH(x + j * stride->l + d * stride->d);
-    }
 }
 
 /* ---- a group ------------------------------------------------------------------------------------------------------- */
@@ -248,18 +265,15 @@ INLINE void finish_scores(const work *w, int r) {
 INLINE void tile_scores(const work *w, __global const stored *k, __global const stored *v) {
     const attention_params *p = w->p;
     for (int j = w->first; j < w->end; j += KEYS) {
-        const keys x = keys_of(k + j * p->k.l, &p->k, p->head_dim, keys_left(w, j), w->copy);
+        keys x = keys_of(k + j * p->k.l, &p->k, p->head_dim, keys_left(w, j), w->count, w->copy);
         const int last = j + KEYS == w->end;
+        x.ahead = last ? v + w->first * p->v.l : k + (j + KEYS) * p->k.l;
+        x.ahead_step = last ? p->v.l : p->k.l;
         int r = 0;
-        for (int n = 0; n < KEYS; n += FEW) {
-            if (last)
-                fetch_rows(v + w->first * p->v.l, &p->v, p->value_dim, n, n + FEW);
-            else
-                fetch_rows(k + (j + KEYS) * p->k.l, &p->k, p->head_dim, n, n + FEW);
-            for (r = 0; r + ROWS <= w->count; r += ROWS)
-                ON_KEYS(dots, w->s + r * TILE_KV + j + n, &x, n, w->q + r * w->q_step, w->q_step, w->q_step);
+        for (; r + ROWS <= w->count; r += ROWS) {
+            for (int n = 0; n < KEYS; n += FEW) ON_KEYS(dots, w->s + r * TILE_KV + j + n, &x, n, w->q + r * w->q_step, w->q_step);
         }
-        for (; r < w->count; r++) ON_KEYS(dots_one, w->s + r * TILE_KV + j, &x, 0, w->q + r * w->q_step, w->q_step, w->q_step);
+        for (; r < w->count; r++) ON_KEYS(dots_one, w->s + r * TILE_KV + j, &x, 0, w->q + r * w->q_step, w->q_step);
     }
     if (!MODIFIED && !w->partial) return;
     for (int r = 0; r < w->count; r++) finish_scores(w, r);
@@ -311,27 +325,21 @@ static void add_live_values(const work *w, const keys *x, int r, int j) {
     }
 }
 
-/* Many rows do not stay in the nearest cache: each takes as many keys as it can while it is there. */
 INLINE void tile_values(const work *w, __global const stored *k, __global const stored *v) {
     const attention_params *p = w->p;
     for (int j = w->first; j < w->end; j += KEYS) {
-        const keys x = keys_of(v + j * p->v.l, &p->v, p->value_dim, keys_left(w, j), w->copy);
+        keys x = keys_of(v + j * p->v.l, &p->v, p->value_dim, keys_left(w, j), w->count, w->copy);
         const int last = j + KEYS == w->end;
+        x.ahead = last ? k + TILE_KV * p->k.l : v + (j + KEYS) * p->v.l;
+        x.ahead_step = last ? p->k.l : p->v.l;
         int r = 0;
         if (w->partial && !keys_are_finite(&x, w->out_step)) {
             for (; r < w->count; r++) add_live_values(w, &x, r, j);
             continue;
         }
-        for (int n = 0; n < KEYS; n += FEW) {
-            if (last)
-                fetch_rows(k + TILE_KV * p->k.l, &p->k, p->head_dim, n, n + FEW);
-            else
-                fetch_rows(v + (j + KEYS) * p->v.l, &p->v, p->value_dim, n, n + FEW);
-            for (r = 0; r + ROWS <= w->count && w->count <= MANY_ROWS; r += ROWS)
-                ON_KEYS(values, w->out + r * w->out_step, &x, n, w->s + r * TILE_KV + j + n, w->out_step, w->out_step);
-        }
-        for (; r < w->count; r++)
-            ON_KEYS(values_one, w->out + r * w->out_step, &x, 0, w->s + r * TILE_KV + j, w->out_step, w->out_step);
+        for (; r + ROWS <= w->count; r += ROWS)
+            ON_KEYS(values, w->out + r * w->out_step, &x, 0, w->s + r * TILE_KV + j, w->out_step);
+        for (; r < w->count; r++) ON_KEYS(values_one, w->out + r * w->out_step, &x, 0, w->s + r * TILE_KV + j, w->out_step);
     }
 }
 
@@ -370,7 +378,8 @@ INLINE void load_row(work *w, int r, __global const stored *q, key_range part, i
     row->max = -INFINITY;
     row->options = options;
     w->sums[r] = vec_splat(0.0f);
-    for (int d = 0; d < w->q_step; d++) to[d] = d < p->head_dim ? stored_load(q + d * p->q.d) * (p->scale * SCORE_UNIT) : 0.0f;
+    for (int d = 0; d < p->head_dim; d++) to[d] = stored_load(q + d * p->q.d) * (p->scale * SCORE_UNIT);
+    for (int d = p->head_dim; d < w->q_step; d++) to[d] = 0.0f;
     for (int d = 0; d < w->out_step; d++) w->out[r * w->out_step + d] = 0.0f;
 }
 

@@ -13,6 +13,15 @@
 #ifndef CLATTN_KERNELS_CPU_ATTENTION_WALK_H
 #define CLATTN_KERNELS_CPU_ATTENTION_WALK_H
 
+/* Have the first tiles of K and V near while the queries are transposed; later ones the processor sees coming. */
+INLINE void fetch_first(const head *hd, const attention_params *p, key_range live) {
+    const i64 end = live.first + 2 * TILE_KV < live.end ? live.first + 2 * TILE_KV : live.end;
+    for (i64 j = live.first; j < end; j++) {
+        for (int d = 0; d < p->head_dim; d += LINE) FETCH(hd->k + j * p->k.l + d * p->k.d);
+        for (int d = 0; d < p->value_dim; d += LINE) FETCH(hd->v + j * p->v.l + d * p->v.d);
+    }
+}
+
 /* The queries from `first` on, TILE_Q at most, of one head. */
 INLINE void attend(const memory *mem, const head *hd, const attention_params *p, const member *m, i64 first) {
     block blocks[BLOCKS];
@@ -20,6 +29,8 @@ INLINE void attend(const memory *mem, const head *hd, const attention_params *p,
     const i64 queries = m->len_q - first < TILE_Q ? m->len_q - first : TILE_Q;
     const int count = (int)((queries + LANES - 1) / LANES), out_size = LANES * OUT_DIM(p);
 
+    const key_range live = live_for_any(p, m, first, queries);
+    fetch_first(hd, p, live);
     for (int n = 0; n < count; n++) {
         block_start(&blocks[n]);
         block_load(mem, n, hd, p, m, first + n * LANES);
@@ -29,7 +40,6 @@ INLINE void attend(const memory *mem, const head *hd, const attention_params *p,
         }
     }
     for (int n = 0; n < count * out_size; n += WIDTH) vec_store_aligned(vec_splat(REAL(0.0)), mem->ot + n);
-    const key_range live = live_for_any(p, m, first, queries);
     for (i64 start = live.first / TILE_KV * TILE_KV; start < live.end; start += TILE_KV) {
         kv_tile tile;
         int loaded = 0;

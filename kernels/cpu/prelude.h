@@ -125,6 +125,12 @@ typedef integer ivec __attribute__((vector_size(4 * VECTOR_WIDTH)));
 typedef real vec_unaligned __attribute__((vector_size(4 * VECTOR_WIDTH), aligned(4), may_alias));
 typedef integer ivec_unaligned __attribute__((vector_size(4 * VECTOR_WIDTH), aligned(4), may_alias));
 
+#if defined(__clang__)
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (ivec){__VA_ARGS__})
+#endif
+
 typedef uchar bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
 #define vec_load(p) ((vec) * (const vec_unaligned *)(p))
 #define vec_store(x, p) ((void)(*(vec_unaligned *)(p) = (x)))

@@ -20,16 +20,18 @@
  */
 #include "tile.h"
 
-/* One row of the tile, `lanes` columns from `column` on, to its place. */
+/* One row of the tile, `lanes` columns from `column` on, to its place: what falls into one head lies evenly. */
 INLINE void store_row(const float *c, __global float *y, const project_params *p, i64 column, int lanes) {
     i64 h = column / p->dim, d = column % p->dim;
     if (d + lanes <= p->dim || p->y.h == p->dim * p->y.d) {
         lanes_store(y + h * p->y.h + d * p->y.d, p->y.d, c, 1.0f, lanes);
         return;
     }
-    for (int lane = 0; lane < lanes; lane++) {
-        y[h * p->y.h + d * p->y.d] = c[lane];
-        if (++d == p->dim) d = 0, h++;
+    for (int lane = 0; lane < lanes; d = 0, h++) {
+        const int end = p->dim - d < lanes - lane ? lane + (int)(p->dim - d) : lanes;
+        __global float *to = y + h * p->y.h + d * p->y.d;
+        for (; p->y.d == 1 && lane + WIDTH <= end; lane += WIDTH, to += WIDTH) vec_store(vec_load(c + lane), to);
+        for (; lane < end; lane++, to += p->y.d) *to = c[lane];
     }
 }
 

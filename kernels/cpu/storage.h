@@ -126,7 +126,16 @@ INLINE uvec bf16_vec_bits(vec x) {
     const uvec bits = uvec_bits(x);
     return uvec_select(x == x, (bits + 0x7fff + (bits >> 16 & 1)) >> 16, bits >> 16 | 0x40);
 }
+/* gcc widens vectors of ushort by halves. */
+#if defined(__OPENCL_C_VERSION__)
 #define bf16_vec_load(p) vec_of_ubits(ushorts_load(p) << 16)
+#elif WIDTH == 16 && defined(__AVX512F__)
+#define bf16_vec_load(p) ((vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p))), 16))
+#elif WIDTH == 8 && defined(__AVX2__)
+#define bf16_vec_load(p) ((vec)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p))), 16))
+#else
+#define bf16_vec_load(p) vec_of_ubits(ushorts_load(p) << 16)
+#endif
 #define bf16_vec_store(x, p) ushorts_store(bf16_vec_bits(x), p)
 #endif
 
@@ -151,6 +160,14 @@ typedef real stored;
 #endif
 /* Whether elements are computed with as they lie. */
 #define STORED_IS_REAL (DTYPE == DTYPE_F32 || DTYPE == DTYPE_F64)
+
+/* Have the line near that p points into. */
+#if defined(__OPENCL_C_VERSION__)
+#define FETCH(p) prefetch(p, LINE)
+#else
+#define FETCH(p) __builtin_prefetch(p)
+#endif
+#define LINE ((int)(64 / sizeof(stored)))
 
 /* to[n] = from[n * step] for n = 0 ... count - 1. */
 INLINE void stored_row_load(real *to, __global const stored *from, i64 step, int count) {

@@ -39,11 +39,6 @@ INLINE vec halves_1(vec a, vec b) {
 }
 #endif
 #else
-#if defined(__clang__)
-#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (ivec){__VA_ARGS__})
-#endif
 #if WIDTH == 2
 INLINE vec halves_1(vec a, vec b) { return SHUFFLE(a, b, 0, 2) + SHUFFLE(a, b, 1, 3); }
 #elif WIDTH == 4
