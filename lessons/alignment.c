@@ -109,34 +109,13 @@ static void show_mixing(lesson *lesson, lesson_words source, lesson_words target
     doc_matrix *z = lesson_show(lesson, "context", doc_text(doc, "上下文向量 Z = A·V", "Context vectors Z = A·V"), "Z",
                                 DOC_ROLE_OUT, attention->out, target.labels, NULL);
     lesson_derive(z, DOC_RULE_PRODUCT, "alignment", "values", 1);
+    lesson_share_scale(lesson, "values", "context", NULL);
     doc_summary(doc, "%s的 Z 和%s的 h 最接近，因为 %.3f 的权重在它身上；其余三个词各掺进一点。解码器拿着 Z 写下一个词。",
                 "The Z of %s is nearest to the h of %s, which has %.3f of the weight; of the other three a little is mixed in. "
                 "With Z in hand the decoder writes the word.",
                 lesson_quote(lesson, target.at[0]), lesson_quote(lesson, source.at[best]), mat_at(attention->weights, 0, best));
     figures_mat(&lesson->figures, "alignment/values", attention->v);
     figures_mat(&lesson->figures, "alignment/context", attention->out);
-}
-
-static void show_sums(lesson *lesson, lesson_words target, mat weights) {
-    doc *doc = &lesson->doc;
-    double rows[TARGET] = {0}, cols[SOURCE] = {0}, x[SOURCE] = {0, 1, 2, 3};
-    for (int i = 0; i < TARGET; i++) {
-        for (int j = 0; j < SOURCE; j++) {
-            rows[i] += mat_at(weights, i, j);
-            cols[j] += mat_at(weights, i, j);
-        }
-    }
-    doc_step(doc, "每一行加起来是 1：一个词的注意力有多少分多少。",
-             "Each row adds up to 1: a word shares out what attention it has.");
-    doc_plot *plot = doc_add_plot(doc, "row-sums", doc_text(doc, "行和", "Sums of rows"));
-    plot->mark = DOC_BARS;
-    plot->categories = target.at;
-    plot->x = (doc_axis){.label = doc_text(doc, "译文", "translation")};
-    plot->y = (doc_axis){.label = doc_text(doc, "行和", "sum of the row"), .low = 0, .high = 1};
-    doc_add_series(doc, plot, doc_text(doc, "行和", "sum of the row"), DOC_ROLE_WEIGHTS, TARGET, x, rows);
-    doc_summary(doc, "四行都是 %.2f。列和是 %.3f、%.3f、%.3f、%.3f：没有谁规定它们是 1。",
-                "All four are %.2f. Columns add up to %.3f, %.3f, %.3f and %.3f: nobody promised 1.", rows[0], cols[0], cols[1],
-                cols[2], cols[3]);
 }
 
 /* The same operator, queries and keys of one sentence. */
@@ -151,10 +130,12 @@ static void show_self(lesson *lesson, lesson_words source) {
              "That looked at another sentence: cross-attention. Let a sentence look at itself, and it is self-attention.");
     lesson_show(lesson, "words", doc_text(doc, "词向量 X（随机，种子 %d）", "Word vectors X (drawn, seed %d)", SELF_SEED), "X",
                 DOC_ROLE_X, x, source.labels, NULL);
-    doc_say(doc, "这里没有强度可抄：打分由向量自己算出，两个词向量的点积，除以 √%d。",
-            "No strengths to copy here: the vectors make "
-            "the scores, as the dot product of two words, divided by √%d.",
-            SELF_DIM);
+    doc_say(
+        doc,
+        "这里没有强度可抄：打分由向量自己算出，两个词向量的点积，除以 √%d。%d 是一个词有几个数；为什么要除，后面有一课专门讲。",
+        "No strengths to copy here: the vectors make the scores, as the dot product of two words, divided by √%d, where %d is "
+        "how many numbers a word has. Why it is divided is a lesson of its own, later.",
+        SELF_DIM, SELF_DIM);
     doc_matrix *scores =
         lesson_show(lesson, "self-scores", doc_text(doc, "打分 S = X·Xᵀ / √%d", "Scores S = X·Xᵀ / √%d", SELF_DIM), "S",
                     DOC_ROLE_SCORES, attention.scores, source.labels, source.at);
@@ -165,9 +146,18 @@ static void show_self(lesson *lesson, lesson_words source) {
     lesson_scale(map, 0, 1);
     map->row_axis = scores->row_axis = doc_text(doc, "谁在看", "who looks");
     map->col_axis = scores->col_axis = doc_text(doc, "看谁", "at whom");
-    doc_summary(doc, "行和列是同一句话的词，自己也看自己：对角线最亮，因为一个向量和自己最像。",
-                "Rows and columns are the same words, and each looks at itself, too: the diagonal is bright, since a "
-                "vector is most like itself.");
+    double sums[SOURCE] = {0};
+    for (int i = 0; i < SOURCE; i++)
+        for (int j = 0; j < SOURCE; j++) sums[j] += mat_at(attention.weights, i, j);
+    doc_summary(
+        doc,
+        "行和列是同一句话的词，自己也看自己。这里对角线最亮：每个向量和自己的点积都最大。这不是规律：换一个更长的向量，"
+        "点积可以更大。每一行加起来是 1：一个词的注意力有多少分多少；列和是 %.2f、%.2f、%.2f、%.2f，没有谁规定它们是 1。",
+        "Rows and columns are the same words, and each looks at itself, too. Here the diagonal is the brightest: each "
+        "vector has its largest dot product with itself. That is no law: with a longer vector it may be larger still. "
+        "Each row adds up to 1: a word shares out what attention it has. Columns add up to %.2f, %.2f, %.2f and %.2f: "
+        "nobody promised 1.",
+        sums[0], sums[1], sums[2], sums[3]);
     figures_mat(&lesson->figures, "alignment/self_attention", attention.weights);
 }
 
@@ -199,7 +189,6 @@ void lesson_alignment(lesson *lesson) {
     const lesson_attention attention = attend_to(lesson, strength, encode(lesson));
     show_map(lesson, source, target, &attention);
     show_mixing(lesson, source, target, &attention);
-    show_sums(lesson, target, attention.weights);
     figures_texts(&lesson->figures, "alignment/rows", TARGET, target.at);
     figures_texts(&lesson->figures, "alignment/columns", SOURCE, source.at);
     figures_mat(&lesson->figures, "alignment/weights", attention.weights);

@@ -70,13 +70,13 @@ typedef struct doc_matrix {
     const char *symbol; /* "Q" */
     doc_role role;
     int64_t rows, cols;
-    const double *values;     /* rows x cols */
-    const bool *masked;       /* rows x cols: cells that are no number; NULL: none */
-    const bool *top;          /* rows x cols: the largest of its row (doc_tell_apart); NULL: not told */
-    const int *cell_decimals; /* rows x cols: where not `decimals` (doc_tell_apart); NULL: nowhere */
+    const double *values; /* rows x cols */
+    const bool *masked;   /* rows x cols: cells that are no number; NULL: none */
+    const bool *top;      /* rows x cols: the largest of its row (doc_tell_apart); NULL: not told */
     const char *const *row_labels, *const *col_labels; /* NULL: numbers */
     const char *row_axis, *col_axis;                   /* "queries"; NULL: nothing to say */
     double low, high;                                  /* ends of the colour scale */
+    const char *scale_group;                           /* of the matrices that share the scale; NULL: it is its own */
     bool is_ledger;                                    /* its columns are different things: no colours, no scale */
     int decimals;
     doc_rule rule;
@@ -278,9 +278,8 @@ bool doc_alike(double a, double b);
 /* How many decimals, `decimals` or more, it takes for two numbers that are not alike to be written differently. */
 int doc_decimals_apart(double a, double b, int decimals);
 /* In maps of scores and weights, mark the largest of each row, as the numbers are, not as they are written; and where others
- * are written like it, give them and it the decimals that tell them apart. Once, when the document is whole. */
+ * are written like it, give the whole map more decimals, which tell them apart, four at most: cells of one map are written
+ * alike, so that a row can be added up. Once, when the document is whole. */
 void doc_tell_apart(doc *);
-/* The decimals of a cell. */
-int doc_cell_decimals(const doc_matrix *, int64_t row, int64_t col);
 
 #endif

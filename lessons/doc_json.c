@@ -92,13 +92,6 @@ static cJSON *top_columns(const doc_matrix *matrix) {
     return array;
 }
 
-static cJSON *decimal_rows(const doc_matrix *matrix) {
-    cJSON *array = cJSON_CreateArray();
-    for (int64_t i = 0; array != NULL && i < matrix->rows; i++)
-        append(&array, cJSON_CreateIntArray(matrix->cell_decimals + i * matrix->cols, (int)matrix->cols));
-    return array;
-}
-
 static cJSON *matrix_json(const doc_matrix *matrix) {
     static const char *const growths[] = {[DOC_WHOLE] = "whole", [DOC_BY_ROW] = "row", [DOC_BY_CELL] = "cell"};
     tree tree = begin();
@@ -116,8 +109,8 @@ static cJSON *matrix_json(const doc_matrix *matrix) {
     put_number(&tree, "low", matrix->low);
     put_number(&tree, "high", matrix->high);
     if (matrix->is_ledger) put(&tree, "ledger", cJSON_CreateTrue());
+    put_text(&tree, "scale_group", matrix->scale_group);
     put_number(&tree, "decimals", matrix->decimals);
-    if (matrix->cell_decimals != NULL) put(&tree, "cell_decimals", decimal_rows(matrix));
     put_text(&tree, "rule", doc_rule_name(matrix->rule));
     put_text(&tree, "left", matrix->left);
     put_text(&tree, "right", matrix->right);

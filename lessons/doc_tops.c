@@ -8,7 +8,12 @@
 
 #include "doc.h"
 
-enum { MOST_DECIMALS = 7, NUMBER_SIZE = 64, MOST_CELLS = 1024 /* that are written as numbers */ };
+enum {
+    MOST_DECIMALS = 7,
+    MAP_DECIMALS = 4, /* at most, in all cells of a map */
+    NUMBER_SIZE = 64,
+    MOST_CELLS = 1024, /* that are written as numbers */
+};
 
 /* What rounding in another order may change of a number near 1, four times over. */
 static const double ROUNDING = 4 * 1.1920929e-7;
@@ -29,10 +34,6 @@ int doc_decimals_apart(double a, double b, int decimals) {
     return decimals;
 }
 
-int doc_cell_decimals(const doc_matrix *matrix, int64_t row, int64_t col) {
-    return matrix->cell_decimals != NULL ? matrix->cell_decimals[row * matrix->cols + col] : matrix->decimals;
-}
-
 /* ---- a row --------------------------------------------------------------------------------------------------------- */
 
 typedef struct row {
@@ -40,7 +41,6 @@ typedef struct row {
     const double *values;
     const bool *masked; /* NULL: none */
     bool *top;
-    int *decimals;
 } row;
 
 static bool is_live(const row *row, int64_t j) {
@@ -61,38 +61,33 @@ static void mark_largest(const row *row) {
     for (int64_t j = 0; tops == live && j < row->count; j++) row->top[j] = false;
 }
 
-/* Of the rest of a row, each that is written like the largest gets more decimals, and the largest as many as any of them. */
-static void add_decimals(const row *row, int usual) {
+/* How many decimals, `usual` or more, it takes for the rest of a row to be written otherwise than its largest. */
+static int decimals_needed(const row *row, int usual) {
     int64_t largest = 0;
     int needed = usual;
     while (largest < row->count && !row->top[largest]) largest++;
-    if (largest == row->count) return;
-    for (int64_t j = 0; j < row->count; j++) {
-        if (row->top[j] || !is_live(row, j)) continue;
-        row->decimals[j] = doc_decimals_apart(row->values[largest], row->values[j], usual);
-        if (row->decimals[j] > needed) needed = row->decimals[j];
-    }
+    if (largest == row->count) return usual;
     for (int64_t j = 0; j < row->count; j++)
-        if (row->top[j]) row->decimals[j] = needed;
+        if (!row->top[j] && is_live(row, j)) needed = doc_decimals_apart(row->values[largest], row->values[j], needed);
+    return needed;
 }
 
 /* ---- a document ---------------------------------------------------------------------------------------------------- */
 
 static void tell_apart(arena *arena, doc_matrix *matrix) {
     const int64_t cells = matrix->rows * matrix->cols;
-    bool *top = ARENA_NEW(arena, bool, cells), more = false;
-    int *decimals = ARENA_NEW(arena, int, cells);
-    for (int64_t i = 0; i < cells; i++) decimals[i] = matrix->decimals;
+    bool *top = ARENA_NEW(arena, bool, cells);
+    int needed = matrix->decimals;
     for (int64_t i = 0; i < matrix->rows; i++) {
         const int64_t first = i * matrix->cols;
         const row row = {matrix->cols, matrix->values + first, matrix->masked != NULL ? matrix->masked + first : NULL,
-                         top + first, decimals + first};
+                         top + first};
         mark_largest(&row);
-        add_decimals(&row, matrix->decimals);
+        needed = decimals_needed(&row, needed);
     }
-    for (int64_t i = 0; i < cells; i++) more = more || decimals[i] != matrix->decimals;
     matrix->top = top;
-    matrix->cell_decimals = more && cells <= MOST_CELLS ? decimals : NULL;
+    if (cells <= MOST_CELLS && matrix->decimals < MAP_DECIMALS)
+        matrix->decimals = needed < MAP_DECIMALS ? needed : MAP_DECIMALS;
 }
 
 /* Where the question is who is looked at most. */
@@ -100,7 +95,20 @@ static bool has_tops(const doc_matrix *matrix) {
     return (matrix->role == DOC_ROLE_SCORES || matrix->role == DOC_ROLE_WEIGHTS) && matrix->cols > 1 && !matrix->is_ledger;
 }
 
+/* Maps that share a scale, and so are compared, have the decimals of the one that has most. */
+static void share_decimals(const doc *doc, doc_matrix *matrix) {
+    for (const doc_block *block = doc->first; block != NULL; block = block->next) {
+        const doc_matrix *other = block->matrix;
+        if (block->kind == DOC_MATRIX && has_tops(other) && other->scale_group != NULL &&
+            strcmp(other->scale_group, matrix->scale_group) == 0 && other->decimals > matrix->decimals)
+            matrix->decimals = other->decimals;
+    }
+}
+
 void doc_tell_apart(doc *doc) {
     for (const doc_block *block = doc->first; block != NULL; block = block->next)
         if (block->kind == DOC_MATRIX && has_tops(block->matrix)) tell_apart(doc->arena, block->matrix);
+    for (const doc_block *block = doc->first; block != NULL; block = block->next)
+        if (block->kind == DOC_MATRIX && has_tops(block->matrix) && block->matrix->scale_group != NULL)
+            share_decimals(doc, block->matrix);
 }

@@ -195,6 +195,13 @@ static void show_merging(lesson *lesson, const heads *h) {
                     lesson_tiny(lesson, h->difference));
 }
 
+/* Q, K and V, what the heads have of them, and Z, which mixes V, are compared number by number. */
+static void share_scales(lesson *lesson) {
+    lesson_share_scale(lesson, "w-0", "w-1", "w-2", NULL);
+    lesson_share_scale(lesson, "q", "k", "v", "q-0", "k-0", "v-0", "z-0", "q-1", "k-1", "v-1", "z-1", "merged", NULL);
+    lesson_share_scale(lesson, "scores-0", "scores-1", NULL);
+}
+
 static void show_shapes(lesson *lesson, int64_t n) {
     enum { ROWS = 7 };
     doc *doc = &lesson->doc;
@@ -247,6 +254,7 @@ void lesson_heads(lesson *lesson) {
     for (int i = 0; i < HEADS; i++) show_head(lesson, &h, i);
     compare_heads(lesson, &h);
     show_merging(lesson, &h);
+    share_scales(lesson);
     show_shapes(lesson, h.x.rows);
     figures_mat(&lesson->figures, "heads/weights", h.layer.weights);
     figures_mat(&lesson->figures, "heads/merged", h.merged);

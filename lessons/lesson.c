@@ -239,6 +239,33 @@ void lesson_scale(doc_matrix *matrix, double low, double high) {
     matrix->high = high;
 }
 
+static doc_matrix *find_matrix(const doc *doc, const char *id) {
+    for (const doc_block *block = doc->first; block != NULL; block = block->next)
+        if (block->kind == DOC_MATRIX && strcmp(block->id, id) == 0) return block->matrix;
+    return NULL;
+}
+
+void lesson_share_scale(lesson *lesson, const char *id, ...) {
+    enum { MOST = 16 };
+    doc_matrix *shared[MOST];
+    size_t count = 0;
+    double low = INFINITY, high = -INFINITY;
+    va_list ids;
+    va_start(ids, id);
+    for (const char *next = id; next != NULL && count < MOST; next = va_arg(ids, const char *)) {
+        doc_matrix *matrix = find_matrix(&lesson->doc, next);
+        if (matrix == NULL) continue;
+        low = fmin(low, matrix->low);
+        high = fmax(high, matrix->high);
+        shared[count++] = matrix;
+    }
+    va_end(ids);
+    for (size_t i = 0; i < count; i++) {
+        lesson_scale(shared[i], low, high);
+        shared[i]->scale_group = id;
+    }
+}
+
 void lesson_mask_causal(lesson *lesson, doc_matrix *matrix) {
     bool *masked = ARENA_NEW(&lesson->arena, bool, matrix->rows * matrix->cols);
     for (int64_t i = 0; i < matrix->rows; i++)

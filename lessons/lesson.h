@@ -116,6 +116,9 @@ doc_matrix *lesson_show(lesson *, const char *id, const char *title, const char 
 void lesson_derive(doc_matrix *, doc_rule rule, const char *left, const char *right, double factor);
 /* The scale of weights: 0 to 1. */
 void lesson_scale(doc_matrix *, double low, double high);
+/* One scale for the matrices with these ids, whose numbers are compared: the same number has the same colour in all of them. An
+ * id that the document does not have is passed over; NULL ends them. */
+void lesson_share_scale(lesson *, const char *id, ...) __attribute__((sentinel));
 /* Cells above the diagonal are no numbers. */
 void lesson_mask_causal(lesson *, doc_matrix *);
 

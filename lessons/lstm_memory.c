@@ -328,13 +328,13 @@ void lesson_lstm_memory(lesson *lesson) {
     show_cosines(lesson, &setting, models);
     show_belt(lesson, models, &belt);
     show_gates(lesson, &setting, &models[MODELS - 1], &random);
-    doc_say(doc,
-            "h、c 和门都由程序库的算子算：门是 sigmoid(z)，也就是打分为 z 和 0 的两个词里第一个的权重。余弦和距离库里没有，"
-            "由这一课用 h 和 c 算，双精度。",
-            "h, c and the gates are computed by the library's operators: a gate is sigmoid(z), the weight of the first of two "
-            "words "
-            "with scores z and 0. Cosines and distances, for which it has none, are this lesson's, of h and c, in double "
-            "precision.");
+    doc_say(
+        doc,
+        "h、c 和门都由程序库的算子算；门是 sigmoid(z) = 1 / (1 + exp(−z))，z = 0 时正好开一半。余弦和距离库里没有，"
+        "由这一课用 h 和 c 算，双精度。",
+        "h, c and the gates are computed by the library's operators; a gate is sigmoid(z) = 1 / (1 + exp(−z)), which is half "
+        "open at z = 0. Cosines and distances, for which it has none, are this lesson's, of h and c, in double "
+        "precision.");
     doc_correct(
         doc,
         doc_text(doc, "Transformer 取代 LSTM，是因为 LSTM 记不住。",

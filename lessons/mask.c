@@ -26,7 +26,7 @@ static void show_causal(lesson *lesson, const sentence *s) {
     name_axes(doc, before);
     doc_matrix *scores = lesson_show(lesson, "scores", doc_text(doc, "因果掩码后的打分", "Scores under the causal mask"), "S",
                                      DOC_ROLE_SCORES, causal.scores, labels, words);
-    lesson_scale(scores, before->low, before->high);
+    lesson_share_scale(lesson, "open", "scores", NULL);
     lesson_mask_causal(lesson, scores);
     name_axes(doc, scores);
     doc_step(doc, "softmax 之后：看不见的词权重是 0，看得见的分掉全部。",
@@ -82,8 +82,9 @@ static void show_hiding(lesson *lesson, const sentence *s) {
         for (int64_t j = 0; j < n; j++) rows.at[w * n + j] = a.weights.at[j];
         if (w == BY_FORMULA) write_by_formula(a.bias.at, rows.at + w * n, n); /* −∞ + a score is −∞ */
     }
-    doc_step(doc, "藏一个词，加 −10⁹ 还是 −∞？先藏末尾 %lld 个词（填充），再全藏起来。",
-             "To hide a word, add −10⁹ or −∞? First hide the last %lld words (padding), then all of them.", (long long)padding);
+    doc_step(doc, "藏一个词，加 −10⁹ 还是 −∞？先藏%s，再全藏起来。", "To hide a word, add −10⁹ or −∞? First hide %s, then all.",
+             padding > 0 ? doc_text(doc, "末尾 %lld 个词（填充）", "the last %lld of the words (padding)", (long long)padding)
+                         : doc_text(doc, "零个（只有一个词，没有末尾可藏）", "none (a single word has no end to hide)"));
     doc_matrix *map =
         lesson_show(lesson, "hiding", doc_text(doc, "%s的权重", "Weights of %s", lesson_quote(lesson, s->words.at[0])), "A",
                     DOC_ROLE_WEIGHTS, rows, labels, s->words.at);

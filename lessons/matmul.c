@@ -68,6 +68,7 @@ void lesson_matmul(lesson *lesson) {
             doc_text(doc, "1×5 + 2×7 = %g。", "1×5 + 2×7 = %g.", mat_at(ab, 0, 0)));
     lesson_show(lesson, "a", doc_text(doc, "左边 L", "The left, L"), "L", DOC_ROLE_PLAIN, a, NULL, NULL)->decimals = 0;
     lesson_show(lesson, "b", doc_text(doc, "右边 R", "The right, R"), "R", DOC_ROLE_PLAIN, b, NULL, NULL)->decimals = 0;
+    lesson_share_scale(lesson, "a", "b", NULL);
     show_product(lesson, a, b, ab);
     show_shapes(lesson);
     figures_mat(&lesson->figures, "matmul_by_hand/A", a);
@@ -112,7 +113,7 @@ static void show_parameters(lesson *lesson, int64_t dim_k) {
     static const struct {
         const char *name;
         int64_t d_in, d_k, heads;
-    } models[MODELS - 1] = {{"GPT-2", 768, 64, 12}, {"BERT-large", 1024, 64, 16}, {"GPT-3", 12288, 128, 96}};
+    } models[MODELS - 1] = {{"GPT-2 small", 768, 64, 12}, {"BERT-large", 1024, 64, 16}, {"GPT-3", 12288, 128, 96}};
     doc *doc = &lesson->doc;
     arena *arena = &lesson->arena;
     const char *const head[] = {doc_text(doc, "模型", "model"), "d_in", "d_k", doc_text(doc, "头 H", "heads H"),
@@ -217,6 +218,8 @@ void lesson_qkv(lesson *lesson) {
                       DOC_RULE_PRODUCT, "x", parts[i].weight, 1);
         figures_mat(&lesson->figures, arena_format(arena, "qkv_projection/%s", parts[i].symbol), out[i]);
     }
+    lesson_share_scale(lesson, "w_q", "w_k", "w_v", NULL);
+    lesson_share_scale(lesson, "q", "k", "v", NULL);
     doc_say(doc, "看%s这个词的三种读数：q、k、v 全不一样，虽然它们出自同一行 X。",
             "Look at the three readings of %s: q, k and v all differ, although they come from the same row of X.",
             lesson_quote(lesson, words.at[0]));
@@ -227,8 +230,12 @@ void lesson_qkv(lesson *lesson) {
     figures_number(&lesson->figures, "qkv_projection/seed", seed);
     figures_texts(&lesson->figures, "qkv_projection/words", words.count, words.at);
     figures_mat(&lesson->figures, "qkv_projection/X", x);
-    doc_correct(doc, doc_text(doc, "有 W_q 就够了，W_k 多余。", "W_q is enough, W_k is superfluous."),
-                doc_text(doc, "共用一个矩阵，打分就对称了：甲看乙多少，乙就看甲多少。“它”要找“球”，“球”不必找“它”。",
-                         "With one matrix for both, scores are symmetric: a looks at b as b looks at a. “It” looks for "
-                         "“ball”, but “ball” need not look for “it”."));
+    doc_correct(
+        doc, doc_text(doc, "有 W_q 就够了，W_k 多余。", "W_q is enough, W_k is superfluous."),
+        doc_text(doc,
+                 "共用一个矩阵，打分就对称了：甲给乙打多少分，乙就给甲打多少分（权重仍会不同，softmax "
+                 "是逐行的）。可“它”要给“球”高分，“球”不必给“它”高分。",
+                 "With one matrix for both, scores are symmetric: a gives b the score that b gives a (weights may still "
+                 "differ, for softmax goes row by row). But “it” should score “ball” high, and “ball” need not score "
+                 "“it” high."));
 }

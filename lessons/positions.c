@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "compute.h"
@@ -24,6 +25,41 @@ static mat encode(lesson *lesson, int64_t length, int64_t dim) {
     return encoding;
 }
 
+static double row_distance(mat m, int64_t i, int64_t j) {
+    double sum = 0;
+    for (int64_t d = 0; d < m.cols; d++) sum += pow(mat_at(m, i, d) - mat_at(m, j, d), 2);
+    return sqrt(sum);
+}
+
+/* Which row is the most like a row. */
+static int64_t nearest_row(mat m, int64_t row) {
+    int64_t nearest = row > 0 ? row - 1 : row + 1; /* a neighbour, unless another is nearer */
+    for (int64_t i = 0; i < m.rows; i++)
+        if (i != row && row_distance(m, i, row) < row_distance(m, nearest, row)) nearest = i;
+    return nearest;
+}
+
+/* How alike the rows near the first are; from others it is the same. */
+static void sum_up_encoding(doc *doc, mat encoding) {
+    enum { MOST_ROWS = 256 };
+    const int64_t rows = encoding.rows < MOST_ROWS ? encoding.rows : MOST_ROWS;
+    int64_t astray = 0;
+    while (astray < rows && rows > 1 && llabs(nearest_row(encoding, astray) - astray) == 1) astray++;
+    if (rows < 2)
+        doc_summary(doc, "只有一个位置。", "There is a single position.");
+    else if (astray < rows) {
+        const int64_t other = nearest_row(encoding, astray), beside = astray + 1 < rows ? astray + 1 : astray - 1;
+        doc_summary(doc, "维数少，最像的不一定是邻居：离第 %lld 行最近的是第 %lld 行，相距 %.2f；离第 %lld 行却有 %.2f。",
+                    "In so few dimensions the most alike need not be neighbours: nearest to row %lld is row %lld, %.2f away, "
+                    "while row %lld is %.2f away.",
+                    (long long)astray, (long long)other, row_distance(encoding, astray, other), (long long)beside,
+                    row_distance(encoding, astray, beside));
+    } else
+        doc_summary(doc, "每一行最像它的邻居：第 0 行离第 1 行 %.2f，离最后一行 %.2f。",
+                    "Each row is most like a neighbour: row 0 is %.2f from row 1 and %.2f from the last.",
+                    row_distance(encoding, 0, 1), row_distance(encoding, 0, encoding.rows - 1));
+}
+
 static void show_encoding(lesson *lesson, int64_t length, int64_t dim) {
     doc *doc = &lesson->doc;
     const mat encoding = encode(lesson, length, dim), small = encode(lesson, FIGURE_LENGTH, FIGURE_WIDTH);
@@ -36,8 +72,7 @@ static void show_encoding(lesson *lesson, int64_t length, int64_t dim) {
     lesson_scale(map, -1, 1);
     map->row_axis = doc_text(doc, "位置", "position");
     map->col_axis = doc_text(doc, "维", "dimension");
-    doc_summary(doc, "没有两行相同；相邻的行最像，再远就时近时远。",
-                "No two rows are the same; neighbours are most alike, and farther off likeness comes and goes.");
+    sum_up_encoding(doc, encoding);
     figures_number(&lesson->figures, "positional_encoding/len", FIGURE_LENGTH);
     figures_number(&lesson->figures, "positional_encoding/dim", FIGURE_WIDTH);
     figures_mat(&lesson->figures, "positional_encoding/value", small);
@@ -113,8 +148,12 @@ static void show_shuffled(lesson *lesson, lesson_words words, uint32_t seed) {
              words.at);
     show_map(lesson, "placed-back", doc_text(doc, "倒着读，有位置", "Backwards, with positions"), placed_back.weights, labels,
              backwards);
-    doc_summary(doc, "现在同一个词的输出最多相差 %.2f：它知道自己站在哪儿了。",
-                "Now the outputs of a word differ by up to %.2f: it knows where it stands.", with);
+    if (words.count > 1)
+        doc_summary(doc, "现在同一个词的输出最多相差 %.2f：它知道自己站在哪儿了。",
+                    "Now the outputs of a word differ by up to %.2f: it knows where it stands.", with);
+    else
+        doc_summary(doc, "只有一个词，倒过来还是它自己，输出相差 %.2f。",
+                    "A single word is the same backwards: its outputs differ by %.2f.", with);
     figures_number(&lesson->figures, "positions/difference_without", without);
     figures_number(&lesson->figures, "positions/difference_with", with);
 }
@@ -127,9 +166,14 @@ void lesson_positions(lesson *lesson) {
     const int64_t dim = lesson_integer(lesson->parameters.dim, WIDTH);
     int64_t lengths[CLI_MAX_INTEGERS];
     const size_t count = lesson_lengths(lesson, (const int64_t[]){LENGTH}, 1, lengths);
-    doc_say(doc, "注意力是一个集合里的互相打量：换了词序，没有哪个点积会变。“狗咬人”和“人咬狗”，它分不出来。",
-            "Attention looks around in a set: no dot product changes with the order of the words. “Dog bites man” and “man "
-            "bites dog” are the same to it.");
+    doc_say(
+        doc,
+        "没有掩码的注意力是一个集合里的互相打量：换了词序，没有哪个点积会变。“狗咬人”和“人咬狗”，它分不出来。（因果掩码会泄露"
+        "次序：第一个词只看得见自己，见%s。）",
+        "Attention without a mask looks around in a set: no dot product changes with the order of the words. “Dog bites "
+        "man” and “man bites dog” are the same to it. (A causal mask gives the order away: the first word sees itself "
+        "alone, see %s.)",
+        lesson_refer(lesson, "mask"));
     lesson_introduce_words(lesson, words, "狗咬人", "dog bites man");
     if (words.own)
         lesson_say_words(lesson, words, seed);
@@ -150,9 +194,11 @@ void lesson_positions(lesson *lesson) {
             doc_text(doc, "不会，除了相加次序带来的舍入。", "No, beyond the rounding of sums in another order."));
     show_encoding(lesson, lengths[count - 1], dim);
     show_shuffled(lesson, words, seed);
-    doc_correct(
-        doc, doc_text(doc, "循环网络也要位置编码。", "A recurrent network needs an encoding of positions, too."),
-        doc_text(
-            doc, "它一个词一个词地读，次序就在读的过程里。注意力用并行换掉了次序，只好另外告诉它。",
-            "It reads word by word, and order is in the reading. Attention traded order for parallelism, and has to be told."));
+    doc_correct(doc, doc_text(doc, "循环网络也要位置编码。", "A recurrent network needs an encoding of positions, too."),
+                doc_text(doc,
+                         "它一个词一个词地读，次序就在读的过程里。没有掩码的注意力用并行换掉了次序，只好另外告诉它；有因果掩码"
+                         "时，不告诉它也能学到一些。",
+                         "It reads word by word, and order is in the reading. Attention without a mask traded order for "
+                         "parallelism, and has "
+                         "to be told; under a causal mask it can learn some of it untold."));
 }

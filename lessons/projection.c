@@ -52,15 +52,20 @@ static void show_scores(lesson *lesson, const cast *cast, const char *id, const 
     doc_summary(doc, "名次：%s。", "The order: %s.", ranking(lesson, cast, scores));
 }
 
+/* Before the first step: who wins can be predicted. */
+static void show_vectors(lesson *lesson, const cast *cast) {
+    doc *doc = &lesson->doc;
+    lesson_show(lesson, "it", doc_text(doc, "“it”的词向量", "The vector of “it”"), "x", DOC_ROLE_X, cast->it_vector,
+                cast->it.labels, NULL);
+    lesson_show(lesson, "candidates", doc_text(doc, "候选词的词向量", "The vectors of the candidates"), "x", DOC_ROLE_X,
+                cast->vectors, cast->candidates.labels, NULL);
+}
+
 static void show_raw(lesson *lesson, const cast *cast) {
     doc *doc = &lesson->doc;
     doc_step(
         doc, "不戴眼镜：词向量自己既是查询又是键，打分就是两个词向量的点积。",
         "Without glasses: a word's vector is its own query and its own key, and a score is the dot product of two of them.");
-    lesson_show(lesson, "it", doc_text(doc, "“it”的词向量", "The vector of “it”"), "x", DOC_ROLE_X, cast->it_vector,
-                cast->it.labels, NULL);
-    lesson_show(lesson, "candidates", doc_text(doc, "候选词的词向量", "The vectors of the candidates"), "x", DOC_ROLE_X,
-                cast->vectors, cast->candidates.labels, NULL);
     const mat raw = score(lesson, cast->it_vector, cast->vectors);
     show_scores(lesson, cast, "raw", doc_text(doc, "裸打分", "Raw scores"), "it", "candidates", raw);
     put_scores(lesson, "projection_flips_ranking/raw", raw);
@@ -83,12 +88,12 @@ static void show_projected(lesson *lesson, const cast *cast) {
     const mat q = lesson_product(lesson, cast->it_vector, w_q), k = lesson_product(lesson, cast->vectors, w_k);
     doc_matrix *query = lesson_show(lesson, "q", doc_text(doc, "“it”的查询 q = x·W_q", "The query of “it”, q = x·W_q"), "q",
                                     DOC_ROLE_Q, q, cast->it.labels, NULL);
-    doc_matrix *keys = lesson_show(lesson, "k", doc_text(doc, "候选词的键 k = x·W_k", "The keys of the candidates, k = x·W_k"),
-                                   "k", DOC_ROLE_K, k, cast->candidates.labels, NULL);
     lesson_derive(query, DOC_RULE_PRODUCT, "it", "w_q", 1);
-    lesson_derive(keys, DOC_RULE_PRODUCT, "candidates", "w_k", 1);
+    lesson_derive(lesson_show(lesson, "k", doc_text(doc, "候选词的键 k = x·W_k", "The keys of the candidates, k = x·W_k"), "k",
+                              DOC_ROLE_K, k, cast->candidates.labels, NULL),
+                  DOC_RULE_PRODUCT, "candidates", "w_k", 1);
     lesson_scale(query, -1, 1);
-    lesson_scale(keys, -1, 1);
+    lesson_share_scale(lesson, "it", "candidates", "q", "k", NULL);
     doc_step(doc, "同样的点积，换成 q 和 k。", "The same dot product, now of q and k.");
     const mat scores = score(lesson, q, k);
     show_scores(lesson, cast, "projected", doc_text(doc, "戴上眼镜后的打分", "Scores with glasses"), "q", "k", scores);
@@ -123,12 +128,21 @@ void lesson_projection(lesson *lesson) {
         "S(i, j) is the score that word i gives word j: the larger the dot product, the better they match. This lesson only "
         "ranks; scaling and softmax come in %s.",
         lesson_refer(lesson, "word-vectors"));
+    doc_say(
+        doc,
+        "这里词向量横着写，一个词一行（一整句就是几行叠成的 X），乘在 W 的左边：x·W。循环网络的几课里它是竖着的一列，"
+        "乘在 W 的右边：W·x。做的是同一件事，只是转了个方向；矩阵怎样相乘，见%s。",
+        "The vector of a word is a row here (a whole sentence, X, is such rows one below another), and W stands on its right: "
+        "x·W. In the lessons on recurrence it was a column with W on its left: W·x. That does the same, turned round; for "
+        "how matrices are multiplied see %s.",
+        lesson_refer(lesson, "matmul"));
     doc_ask(
         doc,
-        doc_text(doc, "不投影，直接拿词向量相乘，谁会得第一？",
-                 "Without projection, vectors multiplied as they are: who wins?"),
+        doc_text(doc, "不投影，谁的词向量和“it”的点积最大？",
+                 "Without projection: whose vector has the largest dot product with that of “it”?"),
         doc_text(doc, "不投影时动词“chased”得第一，因为它的两个数都大；换上两副眼镜，“ball”反超。",
                  "The verb “chased”, because both of its numbers are large; with two pairs of glasses “ball” overtakes it."));
+    show_vectors(lesson, &cast);
     show_raw(lesson, &cast);
     show_projected(lesson, &cast);
     doc_correct(

@@ -39,19 +39,7 @@ static void explain_symbols(lesson *lesson) {
                 "a new row.");
 }
 
-/* One scale for all: what is halved or squeezed has to look so. */
-static void share_scale(doc_matrix *const *shown, size_t count) {
-    double low = INFINITY, high = -INFINITY;
-    for (size_t i = 0; i < count; i++) {
-        low = fmin(low, shown[i]->low);
-        high = fmax(high, shown[i]->high);
-    }
-    for (size_t i = 0; i < count; i++) lesson_scale(shown[i], low, high);
-}
-
 void lesson_rnn_step(lesson *lesson) {
-    enum { SHOWN = 8 };
-    doc_matrix *shown[SHOWN];
     static const double old[] = {0.8, 0}, word[] = {1, 0}, identity[] = {1, 0, 0, 1}, half[] = {0.5, 0, 0, 0.5};
     doc *doc = &lesson->doc;
     arena *arena = &lesson->arena;
@@ -68,6 +56,9 @@ void lesson_rnn_step(lesson *lesson) {
             "A recurrent network reads one word at a time and has a single memory, h. Every word rewrites all of it.");
     doc_formula(doc, "h(t) = tanh(W_h·h(t-1) + W_in·x(t))");
     explain_symbols(lesson);
+    doc_say(doc, "W_h·h：W_h 的每一行配 h 这一列，对应相乘，再加起来。怎样一格一格地算，见%s。",
+            "W_h·h: each row of W_h with the column h, multiplied in pairs and added up. For that cell by cell see %s.",
+            lesson_refer(lesson, "matmul"));
     doc_ask(doc,
             doc_text(doc, "旧记忆 0.8，减半；新词写进 1。新的 h 比 1 大还是小？",
                      "The old memory is 0.8 and is halved; the word adds 1. Is the new h above 1 or below?"),
@@ -75,37 +66,37 @@ void lesson_rnn_step(lesson *lesson) {
                      "Below: tanh(1.4) is about %.3f, and no tanh ever passes 1.", h.at[0]));
 
     doc_step(doc, "旧记忆过 W_h：减半。", "The old memory through W_h: halved.");
-    shown[0] = lesson_show(lesson, "w_h", doc_text(doc, "带旧记忆的矩阵", "What carries it over"), "W_h", DOC_ROLE_PLAIN, w_h,
-                           NULL, NULL);
-    shown[1] = lesson_show(lesson, "h0", doc_text(doc, "旧记忆 h(t-1)", "Old memory h(t-1)"), "h", DOC_ROLE_RECURRENCE, h_0,
-                           NULL, NULL);
+    lesson_show(lesson, "w_h", doc_text(doc, "带旧记忆的矩阵", "What carries it over"), "W_h", DOC_ROLE_PLAIN, w_h, NULL, NULL);
+    lesson_show(lesson, "h0", doc_text(doc, "旧记忆 h(t-1)", "Old memory h(t-1)"), "h", DOC_ROLE_RECURRENCE, h_0, NULL, NULL);
     const mat carried = lesson_product(lesson, w_h, h_0);
-    shown[2] = lesson_show(lesson, "carried", doc_text(doc, "带过来的", "Carried over"), "W_h·h", DOC_ROLE_RECURRENCE, carried,
-                           NULL, NULL);
-    lesson_derive(shown[2], DOC_RULE_PRODUCT, "w_h", "h0", 1);
+    lesson_derive(lesson_show(lesson, "carried", doc_text(doc, "带过来的", "Carried over"), "W_h·h", DOC_ROLE_RECURRENCE,
+                              carried, NULL, NULL),
+                  DOC_RULE_PRODUCT, "w_h", "h0", 1);
     doc_step(doc, "新词过 W_in：原样。", "The word through W_in: as it is.");
-    shown[3] =
-        lesson_show(lesson, "w_in", doc_text(doc, "写新词的矩阵", "What writes it"), "W_in", DOC_ROLE_PLAIN, w_in, NULL, NULL);
-    shown[4] = lesson_show(lesson, "x", doc_text(doc, "词 x(t)", "Word x(t)"), "x", DOC_ROLE_X, x, NULL, NULL);
+    lesson_show(lesson, "w_in", doc_text(doc, "写新词的矩阵", "What writes it"), "W_in", DOC_ROLE_PLAIN, w_in, NULL, NULL);
+    lesson_show(lesson, "x", doc_text(doc, "词 x(t)", "Word x(t)"), "x", DOC_ROLE_X, x, NULL, NULL);
     const mat written = lesson_product(lesson, w_in, x);
-    shown[5] = lesson_show(lesson, "written", doc_text(doc, "写进来的", "Written"), "W_in·x", DOC_ROLE_X, written, NULL, NULL);
-    lesson_derive(shown[5], DOC_RULE_PRODUCT, "w_in", "x", 1);
+    lesson_derive(
+        lesson_show(lesson, "written", doc_text(doc, "写进来的", "Written"), "W_in·x", DOC_ROLE_X, written, NULL, NULL),
+        DOC_RULE_PRODUCT, "w_in", "x", 1);
     doc_step(doc, "相加，再压扁。", "Add, then squeeze.");
     const double side_by_side[] = {w_h.at[0], w_h.at[1], w_in.at[0], w_in.at[1], w_h.at[2], w_h.at[3], w_in.at[2], w_in.at[3]},
                  stacked[] = {old[0], old[1], word[0], word[1]};
     const mat both =
         lesson_product(lesson, mat_of(arena, 2, 4, side_by_side), mat_of(arena, 4, 1, stacked)); /* [W_h W_in]·[h; x] */
-    shown[6] = lesson_show(lesson, "sum", doc_text(doc, "相加", "The sum"), "W_h·h + W_in·x", DOC_ROLE_PLAIN, both, NULL, NULL);
-    lesson_derive(shown[6], DOC_RULE_SUM, "carried", "written", 1);
-    shown[7] =
+    lesson_derive(
+        lesson_show(lesson, "sum", doc_text(doc, "相加", "The sum"), "W_h·h + W_in·x", DOC_ROLE_PLAIN, both, NULL, NULL),
+        DOC_RULE_SUM, "carried", "written", 1);
+    doc_matrix *shown =
         lesson_show(lesson, "h", doc_text(doc, "新记忆 h(t)", "New memory h(t)"), "h", DOC_ROLE_RECURRENCE, h, NULL, NULL);
-    lesson_derive(shown[7], DOC_RULE_TANH, "sum", NULL, 1);
-    shown[7]->decimals = 3;
+    lesson_derive(shown, DOC_RULE_TANH, "sum", NULL, 1);
+    shown->decimals = 3;
     doc_summary(doc, "旧记忆 %g 还剩多少？只看这个 %.3f，谁也说不出：旧记忆和新词加在一个数里，别的两个数也能加出同样的和。",
                 "How much is left of the old %g? From the %.3f alone nobody can tell: old memory and word are added up in one "
                 "number, and other pairs have the same sum.",
                 old[0], h.at[0]);
-    share_scale(shown, SHOWN);
+    /* What is halved or squeezed has to look so. */
+    lesson_share_scale(lesson, "w_h", "h0", "carried", "w_in", "x", "written", "sum", "h", NULL);
     figures_array(&lesson->figures, "rnn_by_hand/h", 2, mat_doubles(arena, h));
     doc_correct(
         doc, doc_text(doc, "W_h 的 h 是时刻。", "The h of W_h is a time."),

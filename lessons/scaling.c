@@ -13,7 +13,7 @@ enum { WORDS = 64, SEED = 42, WAYS = 3, WIDEST = 512 };
 typedef struct scaling_run {
     size_t count;
     double dims[CLI_MAX_INTEGERS], variance[CLI_MAX_INTEGERS], entropy[WAYS][CLI_MAX_INTEGERS], largest[WAYS][CLI_MAX_INTEGERS],
-        undecided[WAYS][CLI_MAX_INTEGERS]; /* Σ A·(1 − A) */
+        undecided[WAYS][CLI_MAX_INTEGERS]; /* mean of rows of Σ A·(1 − A) */
 } scaling_run;
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -60,6 +60,23 @@ static void plot_ways(lesson *lesson, const char *id, const char *title, const c
     for (int w = 0; w < WAYS; w++) doc_add_series(doc, plot, names[w], roles[w], run->count, run->dims, values[w]);
 }
 
+/* Which way changes least from the narrowest width to the widest; nothing where there is but one. */
+static const char *tell_steadiest(const doc *doc, const scaling_run *run) {
+    static const struct {
+        const char *zh, *en;
+    } ways[WAYS] = {{"从 %g 到 %g，不缩放时变得最少。", " From %g to %g it changes least without a scale."},
+                    {"从 %g 到 %g，除以 √d_k 时变得最少。", " From %g to %g it changes least when divided by √d_k."},
+                    {"从 %g 到 %g，除以 d_k 时变得最少。", " From %g to %g it changes least when divided by d_k."}};
+    const size_t last = run->count - 1;
+    int steadiest = 0;
+    double change[WAYS];
+    for (int w = 0; w < WAYS; w++) {
+        change[w] = fabs(run->entropy[w][last] - run->entropy[w][0]);
+        if (change[w] < change[steadiest]) steadiest = w;
+    }
+    return last > 0 ? doc_text(doc, ways[steadiest].zh, ways[steadiest].en, run->dims[0], run->dims[last]) : "";
+}
+
 void lesson_scaling(lesson *lesson) {
     doc *doc = &lesson->doc;
     const uint32_t seed = (uint32_t)lesson_integer(lesson->parameters.seed, SEED);
@@ -97,32 +114,35 @@ void lesson_scaling(lesson *lesson) {
         "word.");
     plot_ways(lesson, "entropy", doc_text(doc, "权重的熵", "The entropy of the weights"),
               doc_text(doc, "熵，平分为 1", "entropy, 1 when equal"), &run, run.entropy);
-    doc_summary(doc, "d_k = %g：不缩放 %.2f，除以 √d_k %.2f，除以 d_k %.2f。只有除以 √d_k 与宽度无关。",
-                "At d_k = %g: without a scale %.2f, divided by √d_k %.2f, by d_k %.2f. Only √d_k does not depend on the width.",
-                run.dims[last], run.entropy[0][last], run.entropy[1][last], run.entropy[2][last]);
+    doc_summary(doc, "d_k = %g：不缩放 %.2f，除以 √d_k %.2f，除以 d_k %.2f。%s",
+                "At d_k = %g: without a scale %.2f, divided by √d_k %.2f, by d_k %.2f.%s", run.dims[last], run.entropy[0][last],
+                run.entropy[1][last], run.entropy[2][last], tell_steadiest(doc, &run));
     plot_ways(lesson, "largest", doc_text(doc, "最大的权重", "The largest weight"),
               doc_text(doc, "最大权重，各行平均", "largest weight, mean of rows"), &run, run.largest);
-    doc_summary(
-        doc, "d_k = %g：不缩放 %.3f，除以 √d_k %.3f，除以 d_k %.3f；平分是 %.3f。接近 1 就是饱和。",
-        "At d_k = %g: without a scale %.3f, divided by √d_k %.3f, by d_k %.3f; an equal share is %.3f. Near 1 softmax is "
-        "saturated.",
-        run.dims[last], run.largest[0][last], run.largest[1][last], run.largest[2][last], 1.0 / WORDS);
-    plot_ways(lesson, "gradient", doc_text(doc, "梯度过得去吗：Σ A·(1 − A)", "Does a gradient pass? Σ A·(1 − A)"),
-              doc_text(doc, "一行的和，各行平均", "sum of a row, mean of rows"), &run, run.undecided);
+    doc_summary(doc, "d_k = %g：不缩放 %.2f，除以 √d_k %.2f，除以 d_k %.3f。接近 1，一个词就几乎拿走了全部。",
+                "At d_k = %g: without a scale %.2f, divided by √d_k %.2f, by d_k %.3f. Near 1, one word takes nearly all.",
+                run.dims[last], run.largest[0][last], run.largest[1][last], run.largest[2][last]);
+    plot_ways(lesson, "gradient", doc_text(doc, "离饱和多远：Σ A·(1 − A)", "How far from saturated: Σ A·(1 − A)"),
+              doc_text(doc, "Σ A·(1 − A)，各行平均", "Σ A·(1 − A), mean of rows"), &run, run.undecided);
     doc_summary(
         doc,
-        "softmax 对自己那个打分的导数是 A·(1 − A)，一行加起来：d_k = %g 时不缩放 %.3f，除以 √d_k %.3f，除以 d_k "
-        "%.3f。接近 0，梯度就过不去。",
-        "The derivative of a weight by its own score is A·(1 − A); summed over a row, at d_k = %g, it is %.3f without a scale, "
-        "%.3f divided by √d_k and %.3f divided by d_k. Where it is near 0, no gradient passes.",
-        run.dims[last], run.undecided[0][last], run.undecided[1][last], run.undecided[2][last]);
+        "权重 A 对自己那个打分的导数是 A·(1 − A)；整行加起来接近 0，softmax 就饱和了，几乎没有梯度过得去。d_k = %g：不缩放 "
+        "%.2f，"
+        "除以 √d_k %.2f，除以 d_k %.2f；平分是 1 − 1/%d = %.2f。",
+        "The derivative of a weight A by its own score is A·(1 − A). Where a row of them adds up to nearly 0, softmax is "
+        "saturated, and hardly any gradient passes. At d_k = %g: without a scale %.2f, divided by √d_k %.2f, by d_k %.2f; "
+        "equal "
+        "weights have 1 − 1/%d = %.2f.",
+        run.dims[last], run.undecided[0][last], run.undecided[1][last], run.undecided[2][last], WORDS, 1 - 1.0 / WORDS);
     doc_correct(
         doc, doc_text(doc, "除以 d_k 更保险。", "Dividing by d_k is safer still."),
         doc_text(doc,
-                 "q 和 k 随机时，打分的方差只有 1/d_k：d_k = %g 时熵是 %.3f，权重几乎一样，注意力什么也没选。训练能把 q 和 "
-                 "k 变大来补，有的模型就除以 d_k；但一开始它选不出来。",
-                 "With random q and k scores then have a variance of 1/d_k: at d_k = %g entropy is %.3f, weights are "
-                 "nearly alike, and attention selects nothing. Training can make up for it with larger q and k, and "
-                 "some models do divide by d_k; but at the start it cannot select.",
-                 run.dims[last], run.entropy[2][last]));
+                 "不会饱和，可随机的 q、k 越宽，打分就越挤在 0 附近：d_k = %g 时熵是 %.2f%s。训练能把 q、k "
+                 "变大来补，有的模型就除以 d_k。",
+                 "It does not saturate, but the wider random q and k are, the closer their scores crowd around 0: at d_k = "
+                 "%g entropy is %.2f%s. Training can make up for it by larger q and k, and some models do divide by d_k.",
+                 run.dims[last], run.entropy[2][last],
+                 run.entropy[2][last] < 0.95 ? ""
+                                             : doc_text(doc, "，开始时注意力几乎什么也没选",
+                                                        ", so that to begin with attention selects next to nothing")));
 }

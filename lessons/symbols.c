@@ -6,9 +6,10 @@
 /* clang-format off */
 const lesson_symbol lesson_symbols[] = {
     {"t", "rnn-step", "第几步，从 1 数起", "the number of a step, from 1"},
-    {"x, X", "rnn-step", "一个词的向量；整句的，一行一个词", "the vector of a word; of all words, a row each"},
+    {"x, X", "rnn-step", "一个词的向量：循环网络的几课里是一列（W·x），注意力的几课里是一行（x·W）；整句的，一行一个词",
+     "the vector of a word: a column in the lessons on recurrence (W·x), a row in those on attention (x·W); of all words, a row each"},
     {"h", "rnn-step", "循环网络的隐藏状态：它的记忆", "the hidden state of a recurrence: its memory"},
-    {"W_h, W_in", "rnn-step", "循环网络的权重：乘旧的 h，乘输入 x", "weights of a recurrence: of the old h, of the input x"},
+    {"W_h, W_in", "rnn-step", "循环网络的权重：从左边乘旧的 h，乘输入 x", "weights of a recurrence, on the left of the old h, of the input x"},
     {"h_A, h_B", "rnn-bottleneck", "句子 A 和句子 B 的 h", "the h of sentence A and of sentence B"},
     {"c", "lstm-memory", "LSTM 的传送带（细胞状态）", "the conveyor belt of the LSTM (its cell)"},
     {"f(t), i(t), o(t)", "lstm-memory", "LSTM 的遗忘门、输入门、输出门", "the forget, input and output gates of the LSTM"},
@@ -23,7 +24,7 @@ const lesson_symbol lesson_symbols[] = {
     {"v, V", "alignment", "值：一个词交出去的内容；整句的", "the value of a word, which it hands over; of all words"},
     {"q, Q", "projection", "查询：一个词要找什么；整句的", "the query of a word, what it looks for; of all words"},
     {"k, K", "projection", "键：一个词能被怎样找到；整句的", "the key of a word, what it is found by; of all words"},
-    {"W_q, W_k", "projection", "由 x 得到 q、k 的权重", "the weights that make q and k of x"},
+    {"W_q, W_k", "projection", "由 x 得到 q、k 的权重，乘在右边：x·W", "the weights that make q and k of x, on its right: x·W"},
     {"L, R", "matmul", "乘号左边和右边的任意矩阵，只在那一课用", "any matrix on the left and on the right, in that lesson alone"},
     {"W_v", "qkv", "由 x 得到 v 的权重", "the weights that make v of x"},
     {"d_in", "qkv", "一个词的宽度（许多论文写作 d_model）", "the width of a word (d_model in many papers)"},

@@ -35,7 +35,7 @@ static bool is_masked(const doc_matrix *matrix, int64_t i, int64_t j) {
 
 /* A number as it is printed; -0.00 is 0.00. What is masked in a ledger is not there. */
 static void format_value(const doc_matrix *matrix, int64_t i, int64_t j, char text[NUMBER_SIZE]) {
-    const int decimals = doc_cell_decimals(matrix, i, j);
+    const int decimals = matrix->decimals;
     double value = matrix->values[i * matrix->cols + j];
     if (is_masked(matrix, i, j)) {
         snprintf(text, NUMBER_SIZE, "%s", matrix->is_ledger ? "–" : "·");
@@ -202,10 +202,6 @@ static void print_scale(const terminal *terminal, const doc_matrix *matrix) {
         fprintf(terminal->out, terminal_say(terminal, "；行：%s，列：%s", "; rows: %s, columns: %s"), matrix->row_axis,
                 matrix->col_axis);
     fputc('\n', terminal->out);
-    if (matrix->cell_decimals != NULL)
-        fprintf(terminal->out, "  %s\n",
-                terminal_say(terminal, "看不出谁大的格子多写几位",
-                             "cells have more digits where it takes them to tell the largest"));
 }
 
 /* A row is shown when its last cell is reached. */

@@ -106,12 +106,52 @@ static void show_attention(lesson *lesson, const sentence *s, const lesson_atten
                   DOC_RULE_PRODUCT, "weights", "v", 1);
 }
 
+/* Within this part of it, a number is near another. One measure for every sentence that says so. */
+static const double NEAR = 0.25;
+
+/* The farthest that a weight of a row is from an equal share, as a part of the share. */
+static double unevenness(mat weights, int64_t row) {
+    double most = 0;
+    for (int64_t j = 0; j < weights.cols; j++) {
+        const double off = fabs(mat_at(weights, row, j) * (double)weights.cols - 1);
+        if (off > most) most = off;
+    }
+    return most;
+}
+
+static double smallest_of(mat m, int64_t row) {
+    double least = INFINITY;
+    for (int64_t j = 0; j < m.cols; j++) {
+        const double value = mat_at(m, row, j);
+        if (value < least) least = value; /* by fmin gcc 12 breaks off on aarch64 */
+    }
+    return least;
+}
+
+/* How far apart the scores of a row are; and of the row where they are farthest. */
+static double score_range(mat scores, int64_t row) {
+    return mat_at(scores, row, sentence_favourite(scores, row)) - smallest_of(scores, row);
+}
+
+static double widest_range(mat scores) {
+    double widest = 0;
+    for (int64_t i = 0; i < scores.rows; i++) {
+        const double range = score_range(scores, i);
+        if (range > widest) widest = range;
+    }
+    return widest;
+}
+
 /* How far the words' outputs are from one another, and from what equal weights would give all of them. */
 typedef struct directions {
-    mat mean;           /* of V */
-    double least, most; /* weights */
-    double angle;       /* in degrees: the widest between two arrows */
-    double apart;       /* the farthest that an output is from the mean, as a part of the mean's length */
+    int64_t words;
+    mat mean;                 /* of V */
+    double least, most;       /* weights */
+    double unevenness;        /* of the row where it is greatest */
+    double range;             /* of the scores of a row */
+    double angle;             /* in degrees: the widest between two arrows */
+    double shortest, longest; /* arrows */
+    double apart;             /* the farthest that an output is from the mean, as a part of the mean's length */
 } directions;
 
 static double degrees(double cosine) {
@@ -123,47 +163,106 @@ static directions compare_directions(lesson *lesson, const sentence *s, const le
     const mat origin = mat_new(arena, 1, SENTENCE_DIM), out = attention->out, weights = attention->weights;
     lesson_attention equal = {.q = mat_new(arena, 1, SENTENCE_DIM_K), .k = s->k, .v = s->v};
     lesson_attend(lesson, &equal); /* a query of zeros gives all keys the same score */
-    directions d = {.mean = equal.out, .least = 1};
+    directions d = {
+        .words = out.rows, .mean = equal.out, .least = 1, .range = widest_range(attention->scores), .shortest = INFINITY};
     for (int64_t i = 0; i < out.rows; i++) {
+        const double length = distance(out, i, origin, 0);
+        d.shortest = fmin(d.shortest, length);
+        d.longest = fmax(d.longest, length);
+        d.unevenness = fmax(d.unevenness, unevenness(weights, i));
         d.apart = fmax(d.apart, distance(out, i, d.mean, 0) / distance(d.mean, 0, origin, 0));
         for (int64_t j = 0; j < out.rows; j++) {
             d.least = fmin(d.least, mat_at(weights, i, j));
             d.most = fmax(d.most, mat_at(weights, i, j));
-            d.angle = fmax(d.angle, degrees(mat_cosine(out.at + i * out.cols, out.at + j * out.cols, out.cols)));
+            if (j != i) d.angle = fmax(d.angle, degrees(mat_cosine(out.at + i * out.cols, out.at + j * out.cols, out.cols)));
         }
     }
     return d;
 }
 
+/* Whether all weights are near the equal share. */
+static bool are_even(const directions *d) {
+    return d->unevenness <= NEAR;
+}
+
+static bool are_parallel(const directions *d) {
+    enum { NARROW = 5 }; /* degrees that the eye takes for parallel */
+    return d->angle < NARROW;
+}
+
+static const char *tell_arrows(const doc *doc, const directions *d) {
+    if (!are_parallel(d))
+        return doc_text(doc, "箭头不平行：两支之间最多 %.0f 度。", "The arrows are not parallel: up to %.0f degrees apart. ",
+                        d->angle);
+    if (d->longest > 1.1 * d->shortest)
+        return doc_text(
+            doc, "箭头几乎平行，这没有画错：任意两支的夹角不超过 %.2f 度；长度不一样，从 %.2f 到 %.2f。",
+            "The arrows are nearly parallel, and that is no mistake: no two are more than %.2f degrees apart. Their "
+            "lengths differ, from %.2f to %.2f. ",
+            d->angle, d->shortest, d->longest);
+    return doc_text(
+        doc, "箭头几乎平行，长度也几乎一样，这没有画错：任意两支的夹角不超过 %.2f 度，长度从 %.2f 到 %.2f。",
+        "The arrows are nearly parallel and nearly of one length, and that is no mistake: no two are more than %.2f "
+        "degrees apart, and their lengths go from %.2f to %.2f. ",
+        d->angle, d->shortest, d->longest);
+}
+
+/* By whether weights are near the equal share, and outputs near the mean of V. */
+static const char *tell_mixing(const doc *doc, const directions *d) {
+    static const struct {
+        const char *zh, *en;
+    } ways[2][2] = {
+        {{"权重从 %.2f 到 %.2f，并不都接近平分的 %.2f；各词的 Z 偏离 V 的平均，最多到它长度的 %.1f%%。",
+          "Weights go from %.2f to %.2f, not all of them near the equal share %.2f, and the Z of a word is off the "
+          "mean of V by up to %.1f%% of its length. "},
+         {"权重从 %.2f 到 %.2f，并不都接近平分的 %.2f；可各词的 Z 离 V 的平均仍不远，最多偏离它长度的 %.1f%%。",
+          "Weights go from %.2f to %.2f, not all of them near the equal share %.2f, and still the Z of a word is "
+          "off the mean of V by no more than %.1f%% of its length. "}},
+        {{"权重从 %.2f 到 %.2f，都接近平分的 %.2f；可各词的 Z 偏离 V 的平均，最多到它长度的 %.1f%%：各词的 V "
+          "互相抵消，平均很短。",
+          "Weights go from %.2f to %.2f, all near the equal share %.2f, and yet the Z of a word is off the mean of "
+          "V by up to %.1f%% of its length: the V partly cancel out, which makes the mean short. "},
+         {"权重从 %.2f 到 %.2f，都接近平分的 %.2f，所以每个词拿到的 Z 差不多都是 V 的平均，最多偏离它长度的 %.1f%%。",
+          "Weights go from %.2f to %.2f, all near the equal share %.2f, so what every word gets is nearly the mean "
+          "of V, off by at most %.1f%% of its length. "}}};
+    const bool even = are_even(d), near = d->apart <= NEAR;
+    return doc_text(doc, ways[even][near].zh, ways[even][near].en, d->least, d->most, 1.0 / (double)d->words, 100 * d->apart);
+}
+
+/* Why weights are near the equal share, and what would change it. */
+static const char *tell_why_even(lesson *lesson, double range) {
+    return doc_text(
+        &lesson->doc,
+        "这些 W 很小，打分最多相差 %.2f，softmax 后就差不多平分。更大的随机 W 也会有偏爱，只是没有道理：见%s和%s；"
+        "训练才让偏爱有意义。",
+        "These W are small: scores are at most %.2f apart, of which softmax makes nearly equal shares. Larger random "
+        "W would give favourites, too, but arbitrary ones: see %s and %s. It is training that makes them mean "
+        "something.",
+        range, lesson_refer(lesson, "heads"), lesson_refer(lesson, "initialisation"));
+}
+
 /* Why the arrows point where they do. */
 static void explain_directions(lesson *lesson, const sentence *s, const lesson_attention *attention) {
-    enum { NARROW = 5 }; /* degrees that the eye takes for parallel */
     doc *doc = &lesson->doc;
     const directions d = compare_directions(lesson, s, attention);
-    const bool parallel = d.angle < NARROW;
     figures_number(&lesson->figures, "word_vectors/widest_angle", d.angle);
     figures_number(&lesson->figures, "word_vectors/farthest_from_mean", d.apart);
+    figures_number(&lesson->figures, "word_vectors/unevenness", d.unevenness);
     figures_mat(&lesson->figures, "word_vectors/mean_of_V", d.mean);
     lesson_show(lesson, "mean", doc_text(doc, "权重全都相等时的 Z：V 的平均", "Z if all weights were equal: the mean of V"),
                 "Z", DOC_ROLE_OUT, d.mean, NULL, axes);
-    if (parallel)
-        doc_summary(
-            doc,
-            "箭头几乎平行，长度也几乎一样，这没有画错：任意两支的夹角不超过 %.2f 度。权重从 %.2f 到 %.2f，离平分 %.2f "
-            "都不远，所以每个词拿到的 Z 差不多都是 V 的平均，最多偏离它长度的 %.1f%%。没有受过训练的 W "
-            "分不出谁和谁有关，于是大家一起平移；词与词的不同全靠残差里的 X 留住。",
-            "The arrows are nearly parallel and nearly of one length, and that is no mistake: no two are more than %.2f "
-            "degrees apart. Weights go from %.2f to %.2f, all near the equal share %.2f, so what every word gets is "
-            "nearly the mean of V, off by at most %.1f%% of its length. A W that was never trained cannot tell who has "
-            "to do with whom, so all words move together; what keeps them different is the X of the residual.",
-            d.angle, d.least, d.most, 1.0 / (double)s->words.count, 100 * d.apart);
-    else
-        doc_summary(doc,
-                    "箭头不平行：两支之间最多 %.0f 度。权重从 %.2f 到 %.2f（平分是 %.2f），所以各词的 Z 偏离 V "
-                    "的平均，最多到它长度的 %.0f%%。是抽签抽出来的，不是学出来的。",
-                    "The arrows are not parallel: up to %.0f degrees apart. Weights go from %.2f to %.2f (an equal share is "
-                    "%.2f), so the Z of a word is off the mean of V by up to %.0f%% of its length. That was drawn, not learnt.",
-                    d.angle, d.least, d.most, 1.0 / (double)s->words.count, 100 * d.apart);
+    if (d.words == 1) {
+        doc_summary(doc, "只有一个词，它的 Z 就是它自己的 V。", "There is one word, and its Z is its own V.");
+        return;
+    }
+    doc_summary(doc, "%s%s%s%s", "%s%s%s%s", tell_arrows(doc, &d), tell_mixing(doc, &d),
+                are_even(&d) ? tell_why_even(lesson, d.range)
+                             : doc_text(doc, "这些权重是抽签抽出来的，不是学出来的；另一个种子抽出另一些。",
+                                        "These weights were drawn, not learnt; another seed draws others."),
+                are_parallel(&d) ? doc_text(doc, "大家几乎朝同一个方向走；词与词的不同，要靠残差里的 X 留住。",
+                                            " All words move nearly the same way; what keeps them different is the X of the "
+                                            "residual.")
+                                 : "");
 }
 
 static void show_moved(lesson *lesson, const sentence *s, mat moved) {
@@ -177,23 +276,46 @@ static void show_moved(lesson *lesson, const sentence *s, mat moved) {
                 lesson_quote(lesson, s->words.at[0]), distance(s->x, 0, moved, 0));
 }
 
-static void ask_for_favourite(lesson *lesson, const sentence *s, mat weights) {
+/* Whether the first word has a favourite; others may, where it has none. */
+static const char *answer_favourite(lesson *lesson, const sentence *s, const lesson_attention *attention) {
+    const doc *doc = &lesson->doc;
+    const mat weights = attention->weights;
+    const double share = 1.0 / (double)weights.cols, most = mat_at(weights, 0, sentence_favourite(weights, 0));
+    int64_t uneven = 0;
+    while (uneven < weights.rows && unevenness(weights, uneven) <= NEAR) uneven++;
+    if (weights.cols == 1)
+        return doc_text(doc, "没有别的词可看：它把 %.2f 全给自己。", "There is nobody else to look at: it gives itself %.2f.",
+                        most);
+    if (most > (1 + NEAR) * share)
+        return doc_text(doc, "会：%s得到 %.2f，平分是 %.2f。可这是抽签抽出来的，不是学出来的；另一个种子抽出另一些权重。",
+                        "Yes: %s gets %.2f, where an equal share is %.2f. But that was drawn, not learnt; another seed draws "
+                        "other weights.",
+                        sentence_favourites(lesson, s->words, weights, 0), most, share);
+    if (uneven == 0)
+        return doc_text(
+            doc, "不会：最大的权重是 %.2f，平分是 %.2f。可它冷落了一个词，只给 %.2f；这也是抽签抽出来的，不是学出来的。",
+            "No: its largest weight is %.2f, and an equal share %.2f. But it neglects a word, which gets %.2f; that, "
+            "too, was drawn, not learnt.",
+            most, share, smallest_of(weights, 0));
+    const char *no = doc_text(doc, "不会：最大的权重是 %.2f，平分是 %.2f。",
+                              "No: its largest weight is %.2f, and an equal share %.2f. ", most, share);
+    if (uneven == weights.rows)
+        return doc_text(doc, "%s%s", "%s%s", no, tell_why_even(lesson, widest_range(attention->scores)));
+    return doc_text(
+        doc, "%s它的打分最多相差 %.2f。%s就不同了，权重从 %.2f 到 %.2f：抽签抽出来的，不是学出来的。",
+        "%sIts scores are at most %.2f apart. With %s it is otherwise, whose weights go from %.2f to %.2f: drawn, not "
+        "learnt.",
+        no, score_range(attention->scores, 0), lesson_quote(lesson, s->words.at[uneven]), smallest_of(weights, uneven),
+        mat_at(weights, uneven, sentence_favourite(weights, uneven)));
+}
+
+static void ask_for_favourite(lesson *lesson, const sentence *s, const lesson_attention *attention) {
     doc *doc = &lesson->doc;
-    const double share = 1.0 / (double)s->words.count, largest = mat_at(weights, 0, sentence_favourite(weights, 0));
-    const char *favourite = sentence_favourites(lesson, s->words, weights, 0);
     doc_ask(doc,
             doc_text(doc, "三个权重矩阵都是很小的随机数。%s会特别看重哪个词吗？",
                      "All three weight matrices are small random numbers. Will %s have a favourite?",
                      lesson_name_word(lesson, s->words, 0)),
-            largest < 1.5 * share
-                ? doc_text(doc, "不会：最大的权重是 %.2f，平分是 %.2f。打分都接近 0，softmax 后几乎平均；偏爱是训练出来的。",
-                           "No: its largest weight is %.2f, and an equal share %.2f. Scores are near 0, which softmax "
-                           "makes nearly equal; favourites come from training.",
-                           largest, share)
-                : doc_text(doc, "会：%s得到 %.2f，平分是 %.2f。可这是抽签抽出来的，不是学出来的：换个种子就换了人。",
-                           "Yes: %s gets %.2f, where an equal share is %.2f. But that was drawn, not learnt: another seed has "
-                           "another favourite.",
-                           favourite, largest, share));
+            answer_favourite(lesson, s, attention));
 }
 
 static void put_figures(lesson *lesson, const sentence *s, const lesson_attention *attention, mat moved) {
@@ -221,13 +343,16 @@ void lesson_word_vectors(lesson *lesson) {
     doc_say(doc, "d_k 是 Q 和 K 的列数，这里是 %d。", "d_k is how many columns Q and K have, here %d.", SENTENCE_DIM_K);
     lesson_attention attention = {.q = s.q, .k = s.k, .v = s.v};
     lesson_attend(lesson, &attention);
-    ask_for_favourite(lesson, &s, attention.weights);
+    ask_for_favourite(lesson, &s, &attention);
     show_words(lesson, &s);
     show_qkv(lesson, &s);
     show_attention(lesson, &s, &attention);
     const mat moved = mat_sum(&lesson->arena, attention.out, s.x);
     show_moved(lesson, &s, moved);
     explain_directions(lesson, &s, &attention);
+    lesson_share_scale(lesson, "w_q", "w_k", "w_v", NULL);
+    lesson_share_scale(lesson, "q", "k", "v", "z", "mean", NULL);
+    lesson_share_scale(lesson, "x", "moved", NULL);
     put_figures(lesson, &s, &attention, moved);
     doc_correct(
         doc, doc_text(doc, "权重的每一列加起来也是 1。", "The columns of the weights add up to 1, too."),

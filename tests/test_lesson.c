@@ -560,6 +560,120 @@ START_TEST(outputs_are_near_what_they_are_said_to_be) {
 }
 END_TEST
 
+static double unevenness_of(const figure *weights, int64_t row) {
+    const int64_t n = weights->size[1];
+    double most = 0;
+    for (int64_t j = 0; j < n; j++) most = fmax(most, fabs(weights->numbers[row * n + j] * (double)n - 1));
+    return most;
+}
+
+static const char *answer_of(const doc *doc) {
+    const doc_block *block = doc->first;
+    while (block->kind != DOC_QUESTION) block = block->next;
+    return block->answer;
+}
+
+/* What word-vectors says of its weights, whatever was drawn, is what they are: of all words beneath the picture, of the first
+ * in the answer. */
+START_TEST(sentences_follow_from_numbers) {
+    static const char *const texts[] = {NULL, "a", "a b", "The cat sat down", "I saw a red fox run by the old mill"};
+    enum { SEEDS = 20 };
+    int even = 0, uneven = 0;
+    clattn_context *context = native_context();
+    for (size_t t = 0; t < COUNT(texts); t++) {
+        for (int seed = 1; seed <= SEEDS; seed++) {
+            lesson l;
+            run_native(&l, "word-vectors", context, &(lesson_parameters){.text = texts[t], .seed = {true, seed}});
+            const figure *weights = figures_find(&l.figures, "word_vectors/weights");
+            const int64_t n = weights->size[0];
+            double worst = 0, largest = 0;
+            for (int64_t i = 0; i < n; i++) worst = fmax(worst, unevenness_of(weights, i));
+            for (int64_t j = 0; j < n; j++) largest = fmax(largest, weights->numbers[j]);
+            even += n > 1 && worst <= 0.25;
+            uneven += worst > 0.25;
+            const char *answer = answer_of(&l.doc);
+            ck_assert_msg(is_said(&l.doc, "all near the equal share") == (n > 1 && worst <= 0.25), "seed %d", seed);
+            ck_assert_msg(is_said(&l.doc, "not all of them near") == (worst > 0.25), "seed %d", seed);
+            ck_assert_msg((strncmp(answer, "Yes", 3) == 0) == (largest > 1.25 / (double)n), "seed %d: %s", seed, answer);
+            ck_assert_msg((strstr(answer, "These W are small") != NULL) == (n > 1 && worst <= 0.25), "seed %d: %s", seed,
+                          answer);
+            if (n > 1) ck_assert(is_said(&l.doc, "nearly parallel") == (number(&l, "word_vectors/widest_angle") < 5));
+            if (is_said(&l.doc, "nearly the mean")) ck_assert_double_le(number(&l, "word_vectors/farthest_from_mean"), 0.25);
+            lesson_free(&l);
+        }
+    }
+    ck_assert(even > 0 && uneven > 0);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* The same number has the same colour in a matrix and in its parts. */
+START_TEST(parts_have_the_scale_of_the_whole) {
+    static const char *const parts[] = {"q-0", "k-1", "v-0", "z-1", "merged"};
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "heads", context, &defaults);
+    const doc_matrix *whole = find_block(&l.doc, "q")->matrix;
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        const doc_matrix *part = find_block(&l.doc, parts[i])->matrix;
+        ck_assert(part->low == whole->low && part->high == whole->high);
+        ck_assert_str_eq(part->scale_group, whole->scale_group);
+        for (int64_t c = 0; c < part->rows * part->cols; c++)
+            ck_assert(part->values[c] >= part->low && part->values[c] <= part->high);
+    }
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* Who wins can be predicted from what is there before the first step. */
+START_TEST(what_is_asked_about_is_there) {
+    clattn_context *context = native_context();
+    lesson l;
+    run_native(&l, "projection", context, &defaults);
+    ck_assert_int_eq(find_block(&l.doc, "it")->step, 0);
+    ck_assert_int_eq(find_block(&l.doc, "candidates")->step, 0);
+    ck_assert_int_eq(find_block(&l.doc, "raw")->step, 1);
+    lesson_free(&l);
+    /* In alignment the diagonal is the brightest, as it says. */
+    run_native(&l, "alignment", context, &defaults);
+    const doc_matrix *self = find_block(&l.doc, "self")->matrix;
+    for (int64_t i = 0; i < self->rows; i++)
+        for (int64_t j = 0; j < self->cols; j++) ck_assert(j == i || cell(self, i, i) > cell(self, i, j));
+    lesson_free(&l);
+    clattn_context_destroy(context);
+}
+END_TEST
+
+/* Row by row of the encoding: whether the most alike is a neighbour. */
+START_TEST(neighbours_are_said_to_be_alike_where_they_are) {
+    clattn_context *context = native_context();
+    for (int dim = 1; dim <= 24; dim++) {
+        lesson l;
+        run_native(&l, "positions", context, &(lesson_parameters){.dim = {true, dim}, .lengths = {1, {40}}});
+        const doc_matrix *m = find_block(&l.doc, "encoding")->matrix;
+        bool neighbours = true;
+        for (int64_t i = 0; i < m->rows; i++) {
+            int64_t nearest = -1;
+            double least = INFINITY;
+            for (int64_t j = 0; j < m->rows; j++) {
+                double sum = 0;
+                for (int64_t d = 0; d < m->cols; d++) sum += pow(cell(m, i, d) - cell(m, j, d), 2);
+                if (j != i && sum < least) {
+                    least = sum;
+                    nearest = j;
+                }
+            }
+            neighbours = neighbours && (nearest == i - 1 || nearest == i + 1);
+        }
+        ck_assert_msg(is_said(&l.doc, "Each row is most like a neighbour") == neighbours, "%d", dim);
+        ck_assert_msg(is_said(&l.doc, "need not be neighbours") != neighbours, "%d", dim);
+        lesson_free(&l);
+    }
+    clattn_context_destroy(context);
+}
+END_TEST
+
 /* From where each axis starts, where it ends, and which way it goes. */
 START_TEST(space_has_axes_on_a_terminal) {
     clattn_context *context = native_context();
@@ -571,8 +685,8 @@ START_TEST(space_has_axes_on_a_terminal) {
 }
 END_TEST
 
-/* Numbers that are written alike are no tie: more digits tell them apart; those that single precision does not tell apart are.
- */
+/* Numbers that are written alike are no tie: more digits tell them apart, in all cells of the map; those that single precision
+ * does not tell apart are. */
 START_TEST(ties_are_of_numbers_not_of_digits) {
     static const double values[] = {0.2082, 0.2112, 0.18, 0.2, 0.2 + 1e-9, 0.2, 0.5, 0.5, 0.1, NAN, 0.3, 0.31};
     jmp_buf escape;
@@ -584,17 +698,25 @@ START_TEST(ties_are_of_numbers_not_of_digits) {
     m->role = DOC_ROLE_WEIGHTS;
     doc_tell_apart(&doc);
     static const bool top[] = {false, true, false, false, false, false, true, true, false, false, false, true};
-    static const int decimals[] = {3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2};
-    for (int i = 0; i < 12; i++) {
-        ck_assert_msg(m->top[i] == top[i], "top %d", i);
-        ck_assert_msg(doc_cell_decimals(m, i / 3, i % 3) == decimals[i], "decimals %d", i);
-    }
+    for (int i = 0; i < 12; i++) ck_assert_msg(m->top[i] == top[i], "top %d", i);
+    ck_assert_int_eq(m->decimals, 3); /* for 0.2082 and 0.2112, and so for all */
+    static const double close[] = {0.3, 0.3 + 1e-6};
+    doc_matrix *other = doc_add_matrix(&doc, "b", "title", 1, 2);
+    other->values = close;
+    other->role = DOC_ROLE_WEIGHTS;
+    m->scale_group = "none";
+    doc_tell_apart(&doc);
+    ck_assert_int_eq(other->decimals, 4);
+    ck_assert_int_eq(m->decimals, 3);
+    m->scale_group = other->scale_group = "both";
+    doc_tell_apart(&doc);
+    ck_assert_int_eq(m->decimals, 4);
     ck_assert_int_eq(doc_decimals_apart(0.20289, 0.20317, 2), 4);
     ck_assert(doc_alike(1, 1 + 1e-7) && !doc_alike(1, 1 + 1e-6) && doc_alike(0, 0) && !doc_alike(0, 1e-30));
     arena_free(&arena);
     clattn_context *context = native_context();
     expect_said("word-vectors", context, DOC_EN, "“中国” looks most at “很” (0.211; “的” comes close with 0.208)");
-    expect_said("word-vectors", context, DOC_EN, "0.19   0.208    0.18   0.211    0.20");
+    expect_said("word-vectors", context, DOC_EN, "0.1942  0.2082  0.1843  0.2112  0.2021");
     clattn_context_destroy(context);
 }
 END_TEST
@@ -609,6 +731,7 @@ START_TEST(scaling_is_as_it_says) {
     /* The sum of A·(1 − A) tells saturation from an equal share, the largest weight alone does not. */
     ck_assert_double_lt(number(&l, "scaling/gradient_none/256"), 0.5 * number(&l, "scaling/gradient_sqrt/256"));
     ck_assert_double_gt(number(&l, "scaling/gradient_d/256"), 0.9 * (1 - 1.0 / 64));
+    ck_assert_double_lt(number(&l, "scaling/gradient_sqrt/256"), number(&l, "scaling/gradient_d/256"));
     lesson_free(&l);
     run_native(&l, "initialisation", context, &defaults);
     const figure *gradient = figures_find(&l.figures, "initialisation/gradient");
@@ -1321,6 +1444,10 @@ static Suite *lesson_suite(void) {
     tcase_add_test(documents, tiles_are_as_the_formulas_say);
     tcase_add_test(documents, what_lessons_compute_themselves_is_right);
     tcase_add_test(documents, outputs_are_near_what_they_are_said_to_be);
+    tcase_add_test(documents, sentences_follow_from_numbers);
+    tcase_add_test(documents, parts_have_the_scale_of_the_whole);
+    tcase_add_test(documents, what_is_asked_about_is_there);
+    tcase_add_test(documents, neighbours_are_said_to_be_alike_where_they_are);
     tcase_add_test(documents, space_has_axes_on_a_terminal);
     tcase_add_test(documents, ties_are_of_numbers_not_of_digits);
     tcase_add_test(documents, scaling_is_as_it_says);

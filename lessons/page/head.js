@@ -53,7 +53,7 @@ function coursePage({ title, lessons, device }, symbols) {
     const total = d3.sum(lessons, entry => entry.minutes), minutes = n => say(`${n} 分钟`, `${n} min`);
     const list = element("ol", "course", ...lessons.map(entry => element("li", "",
         element("div", "", link(`${entry.name}.html`, ...typesetIndices(entry.title)), element("span", "minutes", minutes(entry.minutes))),
-        entry.question ? element("p", "predict", element("b", "", say("先猜：", "Predict: ")), entry.question) : null)));
+        entry.question ? element("p", "predict", element("b", "", say("先猜：", "Predict: ")), ...typesetIndices(entry.question)) : null)));
     document.body.append(header(title, say(`${lessons.length} 课`, `${lessons.length} lessons`), minutes(total),
         say(`数字在这台机器上算出：${device}`, `computed here, on ${device}`)),
     element("main", "", element("p", "", say(

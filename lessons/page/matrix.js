@@ -26,8 +26,7 @@ class MatrixFigure {
 
     notes() {
         const { averaged } = this.matrix;
-        const more = this.matrix.cell_decimals ? say("看不出谁大的格子多写几位。", " Cells have more digits where it takes them to tell the largest.") : "";
-        if (!averaged) return this.tops().some(row => row.length) ? [element("p", "note", say("虚线框：这一行里最大的。", "Dashed: the largest of its row."), more)] : [];
+        if (!averaged) return this.tops().some(row => row.length) ? [element("p", "note", say("虚线框：这一行里最大的。", "Dashed: the largest of its row."))] : [];
         const cells = `${averaged[0]} × ${averaged[1]}`;
         return [element("p", "note", say(`太大，画不下：每一格是 ${cells} 个数的平均。`,
             `Too large to draw whole: each cell is the mean of ${cells} numbers.`))];
@@ -173,9 +172,9 @@ class MatrixFigure {
 
     // Room on the scale for numbers that a slider has changed; never less than it was.
     widenScale() {
-        const { matrix } = this;
+        const { matrix } = this, values = onScaleOf(matrix).flatMap(other => other.values.flat());
         this.scale ??= [matrix.low, matrix.high];
-        [matrix.low, matrix.high] = d3.extent([...this.scale, ...matrix.values.flat().filter(Number.isFinite)]);
+        [matrix.low, matrix.high] = d3.extent([...this.scale, ...values.filter(Number.isFinite)]);
     }
 
     colour(value) {

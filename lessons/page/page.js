@@ -125,12 +125,13 @@ class Page {
     // Numbers of a matrix have changed: compute and draw what follows.
     change(id) {
         recompute(id);
-        for (const other of [id, ...followers(id)]) {
-            const figure = this.figures.get(other);
+        const changed = [id, ...followers(id)], seen = new Set(changed.flatMap(other => onScaleOf(matrices.get(other))));
+        for (const figure of this.figures.values()) {
+            if (!seen.has(figure.matrix)) continue;
             figure.widenScale();
             figure.draw(figure.available);
-            this.tables.get(other)();
         }
+        for (const other of changed) this.tables.get(other)();
     }
 
     // ---- steps ----

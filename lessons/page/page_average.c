@@ -55,7 +55,6 @@ static doc_matrix *average(arena *arena, const doc_matrix *from) {
     to->left = to->right = NULL;
     to->captions = NULL;
     to->top = NULL;
-    to->cell_decimals = NULL;
     double *values = ARENA_NEW(arena, double, to->rows * to->cols);
     bool *masked = ARENA_NEW(arena, bool, to->rows * to->cols);
     for (int64_t i = 0; i < to->rows * to->cols; i++) masked[i] = !block_mean(from, to, i / to->cols, i % to->cols, &values[i]);

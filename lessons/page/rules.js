@@ -14,9 +14,8 @@ const TERMS = 10;
 
 const isMasked = (matrix, i, j) => Boolean(matrix.masked?.[i][j]);
 
-// The decimals of a cell, and its number as it is shown.
-const decimalsOf = (matrix, i, j) => matrix.cell_decimals?.[i][j] ?? matrix.decimals;
-const shownCell = (matrix, i, j) => shown(matrix.values[i][j], decimalsOf(matrix, i, j));
+// The number of a cell as it is shown.
+const shownCell = (matrix, i, j) => shown(matrix.values[i][j], matrix.decimals);
 const label = (labels, index) => labels ? labels[index] : String(index);
 
 // Pieces of a formula: [text, role of its colour].
@@ -120,9 +119,12 @@ function formulaOf(matrix, i, j) {
     if (!rule) return [name, [" = "], [shownCell(matrix, i, j)]];
     const right = matrices.get(matrix.right), left = matrices.get(matrix.left);
     const exact = !["softmax", "tanh", "log"].includes(matrix.rule) && [left, right].every(m => !m || m.decimals === 0) && matrix.decimals === 0;
-    const digits = decimalsOf(matrix, i, j) + (exact ? 0 : 1);
+    const digits = matrix.decimals + (exact ? 0 : 1);
     return [name, [" = "], ...rule.formula(matrix, i, j, left, right), [exact ? " = " : " ≈ "], [shown(value, digits), matrix.role]];
 }
+
+// The matrices that share the scale of one; it is among them.
+const onScaleOf = matrix => matrix.scale_group ? Array.from(matrices.values()).filter(other => other.scale_group === matrix.scale_group) : [matrix];
 
 // Whether anything follows from a matrix, and all of it can be computed here.
 function followers(id) {
@@ -141,7 +143,6 @@ function recompute(id) {
         const rule = ruleOf(matrix);
         if (!rule?.value || !(matrix.left === id || matrix.right === id)) continue;
         delete matrix.top; // of the numbers that were
-        delete matrix.cell_decimals;
         for (let i = 0; i < matrix.rows; i++)
             for (let j = 0; j < matrix.cols; j++)
                 if (!isMasked(matrix, i, j))

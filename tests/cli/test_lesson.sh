@@ -91,7 +91,7 @@ prints 'The      -0.34  -1.46  -1.02  -0.37'
 good word-vectors
 prints '中国    2.37   4.65  10.58'
 good mask
-prints '可爱 cute     0.19   0.21   0.17   0.22   0.21'
+prints '可爱 cute    0.190  0.211  0.174  0.217  0.208'
 
 # ---- 80 columns, as the C library counts them, in both languages; plain where nobody looks
 good all --lang zh

@@ -50,13 +50,16 @@ FIGURE_PAGES = {
     "positional_encoding/value": "positions",
 }
 
-# Which page speaks of which other lesson.
+# Which page speaks of which other lessons; word-vectors does in the answer, too.
 REFERENCES = {
-    "lstm-memory": "rnn-bottleneck",
-    "projection": "word-vectors",
-    "mask": "word-vectors",
-    "memory": "softmax",
-    "parameters": "serial-steps",
+    "rnn-step": ["matmul"],
+    "lstm-memory": ["rnn-bottleneck"],
+    "projection": ["word-vectors", "matmul"],
+    "word-vectors": ["heads", "initialisation"] * 2,
+    "mask": ["word-vectors"],
+    "memory": ["softmax"],
+    "positions": ["mask"],
+    "parameters": ["serial-steps"],
 }
 
 failures = []
@@ -298,7 +301,7 @@ def check_course(browser, folder, names):
         expected = [f"{names[n - 1]}.html"] * (n > 0) + ["index.html", "index.html#symbols"] + [f"{other}.html" for other in names[n + 1:n + 2]]
         check(links == expected, folder.name, name, ": leads to", links)
         links = browser.script("return Array.from(document.querySelectorAll('main a')).map(a => a.getAttribute('href'))")
-        expected = [f"{REFERENCES[name]}.html"] if name in REFERENCES else []
+        expected = [f"{other}.html" for other in REFERENCES.get(name, [])]
         check(links == expected, folder.name, name, ": refers to", links)
 
 
