@@ -72,7 +72,8 @@ def run(arguments):
     report.keep_last_run(session.folder)
     session.say("gpu-check, at most %g minutes; %s" % (
         arguments.minutes, "the card is read by " + session.card.tool if session.card.tool else "neither nvidia-smi nor amd-smi is here"))
-    for name, limit_s, function in chosen:
+    for number, (name, _, function) in enumerate(chosen):
+        limit_s = session.share([limit_s for _, limit_s, _ in chosen[number:]])
         session.say("== %s, at most %d s" % (name, limit_s))
         tell(session, session.take(name, limit_s, function))
     return session

@@ -13,6 +13,7 @@ import steps
 import work
 
 LEAST_S = 3 # a step is not begun with less
+BESIDES_S = 2 # of each step: the card is read before and after it
 TORCH_LIMIT_S = 30
 TORCH_PROBE = "import torch, sys; sys.exit(not torch.cuda.is_available()); "
 
@@ -72,6 +73,12 @@ class Session:
         return "PyTorch: python3 has it, and it sees a GPU" if self.torch else "PyTorch: left out: " + why
 
     # ---- steps -------------------------------------------------------------------------------------------------------------
+
+    def share(self, limits_s):
+        """What the first of the steps to come may take, in whole seconds: where the time left is less than all of them may, each has the
+        same part of its limit. What one does not use is the others'."""
+        left = self.end - time.monotonic() - BESIDES_S * len(limits_s)
+        return max(int(limits_s[0] * min(1, left / sum(limits_s))), 0)
 
     def take(self, name, limit_s, function):
         """Take a step, whatever becomes of it; what it found is on disk when this returns."""

@@ -28,6 +28,7 @@ import card # noqa: E402
 import fakes # noqa: E402
 import opencl # noqa: E402
 import predict # noqa: E402
+import session as sessions # noqa: E402
 import steps # noqa: E402
 import work # noqa: E402
 
@@ -127,6 +128,27 @@ class Steps(Case):
         status, printed = self.run_check("--minutes", "0.055")
         self.assertEqual(status, 1 if not self.result()["records"] else 0, printed)
         self.assertIn("skipped in 0.0 s: no time left", printed)
+
+    def test_slow_steps_leave_time_for_those_after_them(self):
+        """Each takes all that it may; none is left out, and the eight minutes hold."""
+        limits = [limit_s for name, limit_s, _ in steps.all_steps(steps.Shapes)]
+        clock = [0.0]
+        with mock.patch("time.monotonic", lambda: clock[0]):
+            session = sessions.Session.__new__(sessions.Session)
+            session.end = 480.0
+            shares = []
+            for number in range(len(limits)):
+                shares.append(session.share(limits[number:]))
+                clock[0] += shares[-1] + sessions.BESIDES_S
+        self.assertGreaterEqual(min(shares), sessions.LEAST_S)
+        self.assertLessEqual(clock[0], 480)
+        self.assertGreater(clock[0], 450)
+
+    def test_steps_that_need_little_leave_theirs_to_the_others(self):
+        with mock.patch("time.monotonic", lambda: 0.0):
+            session = sessions.Session.__new__(sessions.Session)
+            session.end = 480.0
+            self.assertEqual(session.share([90, 60]), 90)
 
     def test_mistakes_are_named(self):
         for options, text in ((["--only", "nonsense"], "no step is called nonsense"), (["--minutes", "0"], "more than 0"),
