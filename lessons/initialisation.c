@@ -299,6 +299,11 @@ static void plot_reaching(lesson *lesson, const init_run *run) {
     doc_summary(doc, "%s%s", "%s %s", first_layer_text(doc, run), last_layer_text(lesson, run));
 }
 
+static const char *size_text(const doc *doc, double size) {
+    const int decimals = size < 100 ? 2 : 0;
+    return doc_text(doc, "%.*f", "%.*f", decimals, size);
+}
+
 /* The three factors of the last layer, and what comes of them. */
 static void show_factors(lesson *lesson, const init_run *run) {
     enum { COLUMNS = 5 };
@@ -309,8 +314,8 @@ static void show_factors(lesson *lesson, const init_run *run) {
     for (int s = 0; s < SCALES; s++) {
         const layer_spread *at = &run->at[s][DEPTH - 1];
         cells[COLUMNS * s] = doc_text(doc, "%.4g", "%.4g", run->sigmas[s]);
-        cells[COLUMNS * s + 1] = doc_text(doc, "%.2f", "%.2f", at->x);
-        cells[COLUMNS * s + 2] = doc_text(doc, "%.2f", "%.2f", at->k);
+        cells[COLUMNS * s + 1] = size_text(doc, at->x);
+        cells[COLUMNS * s + 2] = size_text(doc, at->k);
         cells[COLUMNS * s + 3] =
             at->through < NOTHING ? lesson_tiny(lesson, at->through) : doc_text(doc, "%.3f", "%.3f", at->through);
         cells[COLUMNS * s + 4] = doc_text(doc, "%.3f", "%.3f", reaching(run, s, DEPTH - 1));

@@ -114,10 +114,14 @@ bool measure_too_noisy(double noise) {
     return !(noise <= BENCH_TOO_NOISY);
 }
 
-const char *measure_noise(const doc *doc, double noise) {
-    if (noise > 1) return doc_text(doc, "超过 100 %%，有噪声", "over 100 %%, noisy");
-    if (noise > BENCH_NOISY_ABOVE) return doc_text(doc, "%.0f %%，有噪声", "%.0f %%, noisy", 100 * noise);
+const char *measure_percent(const doc *doc, double noise) {
+    if (noise > 1) return doc_text(doc, "超过 100 %%", "over 100 %%");
     return doc_text(doc, "%.0f %%", "%.0f %%", 100 * noise);
+}
+
+const char *measure_noise(const doc *doc, double noise) {
+    const char *percent = measure_percent(doc, noise);
+    return noise > BENCH_NOISY_ABOVE ? doc_text(doc, "%s，有噪声", "%s, noisy", percent) : percent;
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */

@@ -34,6 +34,8 @@ bool measure_is_worth(double milliseconds);
 
 /* Whether no ratio is to be made of a time with that noise. */
 bool measure_too_noisy(double noise);
+/* "4 %", or where that says nothing any more, "over 100 %". */
+const char *measure_percent(const doc *, double noise);
 /* "4 %", or where a time cannot be relied on "38 %, noisy": what its runs spread by. */
 const char *measure_noise(const doc *, double noise);
 

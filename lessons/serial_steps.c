@@ -143,8 +143,8 @@ static const char *winner_text(const doc *doc, const bench_contrast *sides, size
     static const char *const texts[OUTCOMES][2] = {
         [ATTENTION] = {"注意力", "attention"},
         [RECURRENCE] = {"循环", "recurrence"},
-        [TOO_CLOSE] = {"差别小于噪声", "within the noise"},
-        [TOO_NOISY] = {"噪声太大，分不出", "too noisy to call"},
+        [TOO_CLOSE] = {"分不出", "unclear"},
+        [TOO_NOISY] = {"噪声太大", "too noisy"},
     };
     return texts[outcome_of(sides, i)][doc->language];
 }
@@ -222,16 +222,18 @@ static void show_times(lesson *lesson, const race *race) {
         row[0] = lesson_count(lesson, sides->lengths[i]);
         row[1] = arena_format(arena, "%.3f", r->ms);
         row[2] = arena_format(arena, "%.3f", a->ms);
-        row[3] = measure_noise(doc, bench_noise(r, a));
+        row[3] = measure_percent(doc, bench_noise(r, a));
         row[4] = winner_text(doc, sides, i);
     }
     doc_add_table(doc, "times", doc_text(doc, "量出来的：时间", "Measured: times"), sides->count, COLUMNS, head, cells);
     doc_summary(
         doc,
         "两边轮流跑，时间是多次的中位数。噪声是中间一半的运行散开多少，占中位数的百分比，取两边中大的；超过 %.0f %% "
-        "就算有噪声，超过 %.0f %% 就不比快慢。",
+        "就算有噪声，超过 %.0f %% 就太大，不比快慢；差别小于噪声，就分不出。",
         "Both sides run in turns; times are medians. Noise is how far the middle half of the runs spreads, as a part of "
-        "the median, on the worse side; above %.0f %% a time is called noisy, above %.0f %% who is faster is not told.",
+        "the median, on the worse side; above %.0f %% a time is called noisy, above %.0f %% too noisy to tell who is faster, "
+        "which is unclear, too, where the "
+        "difference is within the noise.",
         100 * BENCH_NOISY_ABOVE, 100 * BENCH_TOO_NOISY);
 }
 

@@ -67,7 +67,7 @@ static void add_pairs(cJSON *root, const char *name, const race_pair *pairs, siz
         cJSON_AddNumberToObject(object, "units", pairs[i].units);
         add_runner(object, "attention", &pairs[i].attention);
         add_runner(object, "recurrence", &pairs[i].recurrence);
-        cJSON_AddStringToObject(object, "faster", winners[bench_faster(&pairs[i].attention.point, &pairs[i].recurrence.point)]);
+        cJSON_AddStringToObject(object, "faster", winners[race_winner(&pairs[i])]);
         cJSON_AddItemToArray(list, object);
     }
 }

@@ -179,16 +179,21 @@ bench_contrast race_contrast_of(const race_results *results, race_contrast which
     static const char *const titles[][2] = {{"不带投影", "Core against core"}, {"带投影", "Layer against layer"}};
     bench_contrast contrast = {.title = titles[which][language], .attention = "Attention", .recurrence = "The recurrence"};
     for (size_t i = 0; i < results->length_count; i++) {
-        contrast.lengths[i] = results->lengths[which][i].length;
-        contrast.attention_at[i] = results->lengths[which][i].attention.point;
-        contrast.recurrence_at[i] = results->lengths[which][i].recurrence.point;
+        const race_pair *pair = &results->lengths[which][i];
+        if (race_too_noisy(pair)) continue;
+        contrast.lengths[contrast.count] = pair->length;
+        contrast.attention_at[contrast.count] = pair->attention.point;
+        contrast.recurrence_at[contrast.count++] = pair->recurrence.point;
     }
-    contrast.count = results->length_count;
     return contrast;
 }
 
 bool race_too_noisy(const race_pair *pair) {
     return !(noise_of(pair) <= BENCH_TOO_NOISY);
+}
+
+bench_winner race_winner(const race_pair *pair) {
+    return race_too_noisy(pair) ? BENCH_WINNER_UNCLEAR : bench_faster(&pair->attention.point, &pair->recurrence.point);
 }
 
 const race_pair *race_headline(const race_results *results) {

@@ -50,11 +50,13 @@ bool race_measure_length(bench_session *, race_results *, int64_t length, bench_
 /* The core on 1, 2, ... all units at a length, in turns. */
 bool race_measure_units(bench_session *, race_results *, int64_t length, bench_error *);
 
-/* All of a contrast's lengths, as the benchmark's rules take them. */
+/* The lengths of a contrast that are not too noisy, as the benchmark's rules take them. */
 bench_contrast race_contrast_of(const race_results *, race_contrast, race_language);
 /* The core whose times are told: on all units, or where those are too noisy, on as many as are the quietest. */
 const race_pair *race_headline(const race_results *);
 bool race_too_noisy(const race_pair *);
+/* Unclear where it is too noisy. */
+bench_winner race_winner(const race_pair *);
 /* Whether the contrast has been won by both sides, each at its lengths. */
 bool race_has_turned(const race_results *, race_contrast);
 

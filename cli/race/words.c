@@ -45,8 +45,7 @@ static const char *winner_text(const race_pair *pair, race_language language) {
     static const char *const texts[][2] = {[BENCH_WINNER_UNCLEAR] = {"太接近，分不出", "too close to call"},
                                            [BENCH_WINNER_ATTENTION] = {"注意力快", "attention"},
                                            [BENCH_WINNER_RECURRENCE] = {"循环快", "recurrence"}};
-    const bench_winner winner = bench_faster(&pair->attention.point, &pair->recurrence.point);
-    return winner == BENCH_WINNER_UNCLEAR && race_too_noisy(pair) ? too_noisy[language] : texts[winner][language];
+    return race_too_noisy(pair) ? too_noisy[language] : texts[race_winner(pair)][language];
 }
 
 const char *race_percent(double noise, race_language language, char text[static RACE_PERCENT]) {
@@ -61,8 +60,7 @@ void race_outcome(const race_pair *pair, race_language language, clattn__text *t
     static const char *const noisy[] = {"（噪声 %s %%）", " (noise %s %%)"};
     const double ratio = pair->recurrence.point.ms / pair->attention.point.ms;
     clattn__text_add(text, "%s", winner_text(pair, language));
-    if (!race_too_noisy(pair) && bench_faster(&pair->attention.point, &pair->recurrence.point) != BENCH_WINNER_UNCLEAR)
-        clattn__text_add(text, " %.1fx", ratio > 1 ? ratio : 1 / ratio);
+    if (race_winner(pair) != BENCH_WINNER_UNCLEAR) clattn__text_add(text, " %.1fx", ratio > 1 ? ratio : 1 / ratio);
     if (noise_of(pair) > BENCH_NOISY_ABOVE)
         clattn__text_add(text, noisy[language], race_percent(noise_of(pair), language, (char[RACE_PERCENT]){0}));
 }
@@ -265,7 +263,7 @@ static long long rounded(double length) {
 static const race_pair *last_clear(const race_results *results, race_contrast which) {
     for (size_t i = results->length_count; i-- > 0;) {
         const race_pair *pair = &results->lengths[which][i];
-        if (bench_faster(&pair->attention.point, &pair->recurrence.point) != BENCH_WINNER_UNCLEAR) return pair;
+        if (race_winner(pair) != BENCH_WINNER_UNCLEAR) return pair;
     }
     return NULL;
 }

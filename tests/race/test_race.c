@@ -110,6 +110,10 @@ START_TEST(the_sentences_follow_the_figures) {
     ck_assert_ptr_eq(race_headline(&noisy), &noisy.units[1]);
     expect_sentence(&noisy, RACE_EN, 0, "The machine had other work (noise 50 %): the times are too noisy to call.");
     hide_ratios(&noisy);
+    race_pair far = pair_of(128, 4, 1, 10);
+    ck_assert_int_eq(race_winner(&far), BENCH_WINNER_ATTENTION);
+    far.recurrence.point.noise = 0.3; /* which leaves no doubt who is faster, and no ratio: nothing is said */
+    ck_assert_int_eq(race_winner(&far), BENCH_WINNER_UNCLEAR);
     race_results loud = results_of(0.01, 3.8, 1.5, 8);
     for (size_t i = 0; i < loud.length_count; i++) loud.lengths[RACE_CORE][i].attention.point.noise = 0.9;
     expect_sentence(&loud, RACE_EN, 2, "core against core the picture cannot be told from the noise up to 2048 words");
