@@ -440,7 +440,6 @@ static void add_device(const char *text, int width) {
     options.error_size = sizeof device->why;
     if (clattn_context_create(&options, &device->context) == CLATTN_OK) {
         if (width) device->context->device.vector_width = width;
-        device->context->device.mma = -MMA_NVIDIA;
         device->context->device.features |= 1u << EMULATED_TILES;
         printf("device %s\n", name);
     } else {
@@ -506,6 +505,11 @@ bool row_may_serve(const clattn_context *context, const clattn__row *row) {
         return device->info.kind == CLATTN_DEVICE_NATIVE && is_width && device->features >> clattn__row_macro(row, "TILES", 0) & 1;
     }
     return false;
+}
+
+void emulate_layout(int layout) {
+    for (size_t d = 0; d < test_device_count(); d++)
+        if (test_context(d)) test_context(d)->device.mma = -layout;
 }
 
 void force_none(clattn_context *context) { clattn__row_bans_lift(context); }

@@ -192,6 +192,9 @@ bool row_may_serve(const clattn_context *context, const clattn__row *row);
 /* Let `row` be the only one of its role that a context may choose. Returns whether it serves there. */
 bool force_row(clattn_context *context, const clattn__row *row, const clattn__params *params);
 void force_none(clattn_context *context);
+/* The layout of fragments (MMA_*) whose rows may serve from now on, emulated, on all devices; 0, as it is at first: none. Compilers
+ * take long for them. */
+void emulate_layout(int layout);
 
 /* A way to compute: a device, and a kernel row that is forced there (NULL where the device runs operators whole). */
 typedef void (*row_function)(clattn_context *context, const clattn__row *row, const char *where, void *data);

@@ -303,10 +303,9 @@ START_TEST(every_case_on_every_row) {
 }
 END_TEST
 
-/* Leave the rows of one layout of fragments alone in the role of fused attention. */
-static void force_fragments(clattn_context *context, int layout) {
+/* Leave the rows of fragments alone in the role of fused attention. */
+static void force_fragments(clattn_context *context) {
     force_none(context);
-    context->device.mma = -layout;
     for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++)
         if (row->role == CLATTN__ROLE_ATTENTION && !clattn__row_macro(row, "MMA", 0))
             ck_assert(clattn__row_ban(context, row, NULL));
@@ -322,19 +321,20 @@ static int largest_head(int layout) {
 }
 
 static void check_fragments(const attention_problem *p, const char *name, int layout) {
+    emulate_layout(layout);
     for (size_t d = 0; d < test_device_count(); d++) {
         clattn_context *context = test_context(d);
         if (!context || !context->device.has_gpu_family || context->device.has_cpu_family) continue;
         char where[160];
         snprintf(where, sizeof where, "%s on %s by fragments of layout %d", name, test_device_name(d), layout);
-        force_fragments(context, layout);
+        force_fragments(context);
         attention_results r = attention_run(context, p, LAYOUT_BHLD, CLATTN_ALGORITHM_FUSED, WANT_LSE);
         attention_assert_close(&r, p, where);
         if (p->c.batch && p->c.heads_q && p->c.len_q) ck_assert_msg(strstr(r.row, "attention_mma"), "%s: %s", where, r.row);
         attention_results_free(&r);
         force_none(context);
-        context->device.mma = -MMA_NVIDIA;
     }
+    emulate_layout(0);
 }
 
 /* The f32 cases again by the rows for matrix units, as they are emulated; in some of them heads are larger. A compilation takes

@@ -234,12 +234,6 @@ START_TEST(every_shape_on_every_row) {
 }
 END_TEST
 
-/* Matrix units whose rows may serve from now on. */
-static void emulate_layout(int layout) {
-    for (size_t d = 0; d < test_device_count(); d++)
-        if (test_context(d)) test_context(d)->device.mma = -layout;
-}
-
 /* By rows that take the type, those of each vendor's matrix units too, and by those for which it is converted. */
 START_TEST(every_shape_in_16_bits) {
     rng r = rng_make(4000 + (uint64_t)_i);
@@ -252,7 +246,7 @@ START_TEST(every_shape_in_16_bits) {
         emulate_layout(layout);
         for_every_row(ROLE_BIT(PROJECT), &typed, check_outputs, &p);
     }
-    emulate_layout(MMA_NVIDIA);
+    emulate_layout(0);
     problem_free(&p);
 }
 END_TEST

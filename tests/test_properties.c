@@ -248,8 +248,10 @@ START_TEST(random_attention) {
     static const clattn_dtype types[] = {CLATTN_F32, CLATTN_F16, CLATTN_BF16, CLATTN_F64};
     rng r = rng_make(1);
     const variants v = {{CLATTN_F32, chance(&r, 50) ? CLATTN_F16 : CLATTN_BF16}, chance(&r, 70) ? 64 : 128};
+    const bool fragments = chance(&r, 30);
     const double end = now() + seconds();
     size_t problems = 0, ways = 0;
+    emulate_layout(fragments ? MMA_NVIDIA : 0);
     for (; now() < end; problems++) {
         r = rng_make(2 + problems);
         const bool everywhere = chance(&r, 70);
@@ -257,8 +259,9 @@ START_TEST(random_attention) {
         const attention_case c = draw_case(&r, dtype, everywhere ? v.dims : chance(&r, 90) ? 160 : 576);
         ways += check_everywhere(&c, everywhere, &r);
     }
-    printf("%zu problems, computed in %zu ways; OpenCL with %s and %s, heads of up to %lld\n", problems, ways,
-           clattn_dtype_name(v.dtypes[0]), clattn_dtype_name(v.dtypes[1]), (long long)v.dims);
+    printf("%zu problems, computed in %zu ways; OpenCL with %s and %s, heads of up to %lld%s\n", problems, ways,
+           clattn_dtype_name(v.dtypes[0]), clattn_dtype_name(v.dtypes[1]), (long long)v.dims, fragments ? ", NVIDIA's fragments" : "");
+    emulate_layout(0);
 }
 END_TEST
 
