@@ -109,9 +109,10 @@ void lesson_scaling(lesson *lesson) {
     doc_add_series(doc, plot, doc_text(doc, "算出来的：d_k", "expected: d_k"), DOC_ROLE_PLAIN, run.count, run.dims, run.dims);
     doc_summary(doc, "d_k = %g 时量得 %.1f。", "At d_k = %g it measures %.1f.", run.dims[last], run.variance[last]);
     doc_step(
-        doc, "softmax 之后，熵说明权重有多分散：−Σ A·log A 除以 log n，1 是平分，0 是全给一个词。",
+        doc, "softmax 之后，熵说明权重有多分散：−Σ A·log A 除以 log n，1 是平分，0 是全给一个词。"
+        "分数和权重由程序库算，它们的方差、熵和 Σ A·(1 − A) 由本课自己算。",
         "After softmax, entropy says how widely weights are spread: −Σ A·log A over log n, 1 when equal, 0 when all is on one "
-        "word.");
+        "word. Scores and weights are the library’s; their variance, entropy and Σ A·(1 − A) are computed by the lesson itself.");
     plot_ways(lesson, "entropy", doc_text(doc, "权重的熵", "The entropy of the weights"),
               doc_text(doc, "熵，平分为 1", "entropy, 1 when equal"), &run, run.entropy);
     doc_summary(doc, "d_k = %g：不缩放 %.2f，除以 √d_k %.2f，除以 d_k %.2f。%s",

@@ -99,8 +99,9 @@ static void show_attention(lesson *lesson, const sentence *s, const lesson_atten
     doc_summary(doc, "%s最看重%s；平分是 1/%lld = %.2f。", "%s looks most at %s; an equal share is 1/%lld = %.2f.",
                 lesson_quote(lesson, s->words.at[0]), sentence_tell_favourites(lesson, s->words, attention->weights, 0),
                 (long long)s->words.count, 1.0 / (double)s->words.count);
-    doc_step(doc, "按权重把所有的 V 混合起来，得到 Z；再加上原来的 X（残差），词就搬家了。",
-             "Mix all V by those weights: Z. Then add the X it started from (the residual): the words have moved.");
+    doc_step(doc, "按权重把所有的 V 混合起来，得到 Z；再加上原来的 X（残差，这一步加法由本课自己算），词就搬家了。",
+             "Mix all V by those weights: Z. Then add the X it started from (the residual, a sum that the lesson computes itself): "
+             "the words have moved.");
     lesson_derive(lesson_show(lesson, "z", doc_text(doc, "输出 Z = A·V", "Output Z = A·V"), "Z", DOC_ROLE_OUT, attention->out,
                               s->words.at, axes),
                   DOC_RULE_PRODUCT, "weights", "v", 1);
