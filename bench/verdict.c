@@ -15,6 +15,12 @@ double bench_noise(const bench_point *a, const bench_point *b) {
     return fmax(a->noise, b->noise);
 }
 
+bool bench_too_noisy(const bench_point *a, const bench_point *b) {
+    const bench_point *fast = a->ms < b->ms ? a : b, *slow = fast == a ? b : a;
+    if (bench_noise(a, b) <= BENCH_TOO_NOISY) return false;
+    return !(fast->ms * (1 + fast->noise) < slow->ms * (1 - slow->noise));
+}
+
 bench_winner bench_faster(const bench_point *attention, const bench_point *recurrence) {
     double fast = fmin(attention->ms, recurrence->ms), slow = fmax(attention->ms, recurrence->ms);
     if (!(fast > 0) || !(slow / fast - 1 > doubt_of(attention, recurrence))) return BENCH_WINNER_UNCLEAR;

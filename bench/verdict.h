@@ -47,6 +47,8 @@ bench_winner bench_faster(const bench_point *attention, const bench_point *recur
 #define BENCH_TOO_NOISY 0.2
 /* Of the noisier of two. */
 double bench_noise(const bench_point *, const bench_point *);
+/* More noise than that, and times that may overlap: each lies within its noise around its median. */
+bool bench_too_noisy(const bench_point *, const bench_point *);
 
 /* The first length where the lines cross, both logarithmic between the lengths where one side clearly wins, when the
  * recurrence's times are multiplied by `recurrence_factor` and attention's by `attention_factor` (1 and 1: as measured); 0 when

@@ -141,7 +141,7 @@ static void measure_depths(lesson *lesson, uint32_t seed, int64_t dim, init_run 
     run->draws = draws_at(dim);
     for (int s = 0; s < SCALES; s++) run->sigmas[s] = parts[s] / sqrt((double)dim);
     for (int l = 0; l < DEPTH; l++) run->depths[l] = l + 1;
-    for (int d = 0; d < run->draws; d++) measure_draw(lesson, seed + (uint32_t)d, dim, run, draws[d]);
+    for (int d = 0; d < run->draws; d++) measure_draw(lesson, seed + (uint32_t)d * 7919, dim, run, draws[d]); /* neighbouring seeds share none */
     sum_up(draws, run);
     for (int s = 0; s < SCALES; s++) first[s] = draws[0][s][0].reaching;
     figures_number(&lesson->figures, "initialisation/draws", run->draws);
@@ -228,7 +228,7 @@ static const char *last_layer_text(lesson *lesson, const init_run *run) {
     int peak = USUAL, dead = SCALES;
     for (int s = USUAL; s < SCALES; s++)
         if (reaching(run, s, deep) > reaching(run, peak, deep)) peak = s;
-    while (dead > peak + 1 && reaching(run, dead - 1, deep) == 0) dead--;
+    while (dead > peak + 1 && reaching(run, dead - 1, deep) == 0 && shown_part(run->high[dead - 1][deep]) == 0) dead--;
     const char *rise =
         peak == USUAL
             ? doc_text(doc, "第 %d 层在 σ = %.4g 最大，是 %.2f。", "In layer %d it is greatest with σ = %.4g, at %.2f. ", DEPTH,
@@ -242,11 +242,12 @@ static const char *last_layer_text(lesson *lesson, const init_run *run) {
                        "upon layer, and dS is still %6$.3f. ",
                        DEPTH, run->sigmas[peak], reaching(run, peak, deep), run->at[peak][deep].x, run->at[peak][deep].k,
                        run->at[peak][deep].through, run->low[peak][deep], run->high[peak][deep]);
-    if (dead == SCALES) return doc_text(doc, "%s在量过的 σ 里还没有死。", "%sWith none of these σ has it died.", rise);
+    if (dead == SCALES)
+        return doc_text(doc, "%s在量过的 σ 里，没有一个让中间一半的抽取都断掉。", "%sWith none of these σ has it died in all of the middle half.", rise);
     return doc_text(
-        doc, "%1$s再大就断：σ = %2$.4g 时 dS 是 %3$s，X 和 K 再大也乘不回来，到达的%4$s，图上是 0。",
-        "%1$sBeyond that it dies: with σ = %2$.4g dS is %3$s, and however large X and K are, %4$s arrives, which the picture "
-        "shows as 0.",
+        doc, "%1$s再大就断：σ = %2$.4g 时 dS 是 %3$s，X 和 K 再大也乘不回来，到达的%4$s，中间一半的抽取都是这样，图上是 0。",
+        "%1$sBeyond that it dies: with σ = %2$.4g dS is %3$s, and however large X and K are, %4$s arrives, in all of the middle half "
+        "of the draws, which the picture shows as 0.",
         rise, run->sigmas[dead], lesson_tiny(lesson, run->at[dead][deep].through),
         nearly_nothing(doc, run->at[dead][deep].reaching));
 }
@@ -268,7 +269,12 @@ static void plot_reaching(lesson *lesson, const init_run *run) {
         "are "
         "0 or 1. It is multiplied by the X that the layer reads and by its keys K: where one of the three is nothing, nothing "
         "arrives.");
-    doc_say(doc,
+    if (run->draws == 1)
+        doc_say(doc, "X 和 W 都是随机数，而一次抽取说明不了什么：这个宽度只抽了一次。W_k 的梯度也要穿过 dS；W_v 的不用，它走的是 A 本身。",
+                "X and W are random, and a single draw proves nothing: of this width there is one alone. The gradient of W_k goes "
+                "through dS as well; that of W_v does not, but through A itself.");
+    else
+        doc_say(doc,
             "X 和 W 都是随机数，一次抽取说明不了什么：这里抽了 %d 次，图、表和文字里都是中位数，图里的 I 是中间一半的抽取。"
             "W_k 的梯度也要穿过 dS；W_v 的不用，它走的是 A 本身。",
             "X and W are random, and a single draw proves nothing: there are %d draws, pictures, table and words give medians, "

@@ -140,8 +140,9 @@ void lesson_projection(lesson *lesson) {
         doc,
         doc_text(doc, "不投影，谁的词向量和“it”的点积最大？",
                  "Without projection: whose vector has the largest dot product with that of “it”?"),
-        doc_text(doc, "不投影时动词“chased”得第一，因为它的两个数都大；换上两副眼镜，“ball”反超。",
-                 "The verb “chased”, because both of its numbers are large; with two pairs of glasses “ball” overtakes it."));
+        doc_text(doc, "不投影时动词“chased”得第一：“it”里几乎只有第二个数，而“chased”的第二个数最大；换上两副眼镜，“ball”反超。",
+                 "The verb “chased”: in “it” nearly only the second number counts, and that of “chased” is the largest; with two pairs of "
+                 "glasses “ball” overtakes it."));
     show_vectors(lesson, &cast);
     show_raw(lesson, &cast);
     show_projected(lesson, &cast);

@@ -55,10 +55,10 @@ static void show_graph(lesson *lesson, lesson_words words) {
     graph->lane_count = LANES;
     draw_waiting(lesson, graph, words, n);
     doc_summary(doc,
-                "图里数的是结果，一步得出所有能得出的结果：循环网络的 %lld 个结果要 %lld 步，注意力的 %lld 个结果只要 1 步，"
-                "无论多少个核心。",
+                "图里数的是结果，一步得出所有能得出的结果：循环网络的 %lld 个结果要 %lld 步，有多少个核心都一样；注意力的 "
+                "%lld 个结果，核心够多就只要 1 步。",
                 "The picture counts results; a step gives all that can be had. The recurrence's %lld results take %lld steps, "
-                "attention's %lld take 1, however many cores there are.",
+                "however many cores there are; attention's %lld take 1, given enough cores.",
                 (long long)words.count, (long long)words.count, (long long)words.count);
     if (words.count > WORDS_SHOWN) doc_say(doc, "图里只画了前 %d 个词。", "The picture shows the first %d words.", WORDS_SHOWN);
 }
@@ -121,7 +121,7 @@ static int64_t extra_steps(const race *race) {
 }
 
 static bool is_too_noisy(const bench_contrast *sides, size_t i) {
-    return measure_too_noisy(bench_noise(&sides->attention_at[i], &sides->recurrence_at[i]));
+    return bench_too_noisy(&sides->attention_at[i], &sides->recurrence_at[i]);
 }
 
 /* How a length ends: who is faster, or why that cannot be told. */
@@ -229,11 +229,10 @@ static void show_times(lesson *lesson, const race *race) {
     doc_summary(
         doc,
         "两边轮流跑，时间是多次的中位数。噪声是中间一半的运行散开多少，占中位数的百分比，取两边中大的；超过 %.0f %% "
-        "就算有噪声，超过 %.0f %% 就太大，不比快慢；差别小于噪声，就分不出。",
+        "就算有噪声，超过 %.0f %%、两边的时间又可能重叠，就不比快慢；差别小于噪声，就分不出。",
         "Both sides run in turns; times are medians. Noise is how far the middle half of the runs spreads, as a part of "
-        "the median, on the worse side; above %.0f %% a time is called noisy, above %.0f %% too noisy to tell who is faster, "
-        "which is unclear, too, where the "
-        "difference is within the noise.",
+        "the median, on the worse side; above %.0f %% a time is called noisy, above %.0f %%, and where the two may overlap, too noisy to tell who is faster, "
+        "which is unclear, too, where the difference is within the noise.",
         100 * BENCH_NOISY_ABOVE, 100 * BENCH_TOO_NOISY);
 }
 

@@ -234,11 +234,10 @@ static const char *tell_mixing(const doc *doc, const directions *d) {
 static const char *tell_why_even(lesson *lesson, double range) {
     return doc_text(
         &lesson->doc,
-        "这些 W 很小，打分最多相差 %.2f，softmax 后就差不多平分。更大的随机 W 也会有偏爱，只是没有道理：见%s和%s；"
+        "这一次抽到的分数最多相差 %.2f，softmax 后就差不多平分。换一个种子，或者 W 更大，也会有偏爱，只是没有道理：见%s和%s；"
         "训练才让偏爱有意义。",
-        "These W are small: scores are at most %.2f apart, of which softmax makes nearly equal shares. Larger random "
-        "W would give favourites, too, but arbitrary ones: see %s and %s. It is training that makes them mean "
-        "something.",
+        "In this draw scores are at most %.2f apart, of which softmax makes nearly equal shares. Another seed, or larger random "
+        "W, may give favourites, but arbitrary ones: see %s and %s. It is training that makes them mean something.",
         range, lesson_refer(lesson, "heads"), lesson_refer(lesson, "initialisation"));
 }
 

@@ -25,7 +25,7 @@ class PlotFigure {
         else if (x.logarithmic) notes.push(say("横轴是对数轴", "the horizontal axis is logarithmic"));
         else if (y.logarithmic) notes.push(say("纵轴是对数轴", "the vertical axis is logarithmic"));
         if (this.zero) notes.push(say("对数轴到不了 0，所以 0 画在断口下面", "a logarithmic axis never reaches 0, which stands below a gap"));
-        if (series.some(s => s.low)) notes.push(say("I 形：中间一半的运行落在这里", "I: where the middle half of the runs lies"));
+        if (series.some(s => s.low)) notes.push(say("I 形：量到的值中间一半落在这里", "I: where the middle half of what was measured lies"));
         if (!notes.length) return null;
         const text = notes.join(say("；", ", "));
         return element("p", "note", say(`${text}。`, `${text[0].toUpperCase()}${text.slice(1)}.`));
