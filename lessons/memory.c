@@ -90,15 +90,17 @@ static void show_written(lesson *lesson, int64_t dim) {
                 "This device does not compute in the workspace of a plan, so what it writes cannot be counted.");
         return;
     }
-    if (measure_workspace(lesson, (attention_size){1, WRITTEN_LENGTH, dim, CLATTN_ALGORITHM_FUSED}) == 0)
+    const bool wants_none = measure_workspace(lesson, (attention_size){1, WRITTEN_LENGTH, dim, CLATTN_ALGORITHM_FUSED}) == 0;
+    if (wants_none)
         doc_say(doc, "融合法一点工作区也不要：它手上的一小块放在寄存器和高速缓存里，用完就丢。",
                 "Fused wants no workspace at all: the tile in its hands lies in registers and cache, and is dropped when it is "
                 "used.");
-    doc_say(doc, "量一量：先把工作区填满记号，跑一次，再数改动过的字节。句长 %s：分步法写了 %s，融合法 %s。",
-            "Measured: fill the workspace with a pattern, run once, count the bytes that changed. At length %s staged "
-            "wrote %s, fused %s.",
+    doc_say(doc, "量一量：先把工作区填满记号，跑一次，再数改动过的字节。句长 %s：分步法写了 %s%s。",
+            "Measured: fill the workspace with a pattern, run once, count the bytes that changed. At length %s staged wrote "
+            "%s%s.",
             lesson_count(lesson, WRITTEN_LENGTH), size_text(lesson, (double)staged / 1024),
-            size_text(lesson, (double)fused / 1024));
+            wants_none ? doc_text(doc, "；融合法没有工作区，也就写不了", "; fused has none to write into")
+                       : doc_text(doc, "，融合法写了 %s", ", fused %s", size_text(lesson, (double)fused / 1024)));
     figures_at(&lesson->figures, "memory/staged_written_bytes", WRITTEN_LENGTH, (double)staged);
     figures_at(&lesson->figures, "memory/fused_written_bytes", WRITTEN_LENGTH, (double)fused);
 }

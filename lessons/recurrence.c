@@ -147,8 +147,9 @@ static void lay_over(lesson *lesson, mat a, mat b) {
     doc_add_series(doc, plot, doc_text(doc, "句子 A", "sentence A"), DOC_ROLE_RECURRENCE, TRACE_STEPS, steps, of_a);
     doc_add_series(doc, plot, doc_text(doc, "句子 B", "sentence B"), DOC_ROLE_OUT, TRACE_STEPS, steps, of_b);
     const double first = fabs(of_a[0] - of_b[0]), last = fabs(of_a[TRACE_STEPS - 1] - of_b[TRACE_STEPS - 1]);
-    doc_summary(doc, "第 1 个词之后相差 %.3f，第 %d 个词之后相差 %.3f：%s。",
-                "%.3f apart after word 1, after word %d %.3f: %s.", first, TRACE_STEPS, last,
+    doc_summary(doc, "这个数在第 1 个词之后相差 %.3f，第 %d 个词之后相差 %.3f：%s。整个 h 相差多少，见下面。",
+                "In this number, %.3f apart after word 1, after word %d %.3f: %s. How far apart all of h is follows below.", first,
+                TRACE_STEPS, last,
                 last < 0.05 ? doc_text(doc, "两条线合成了一条", "two lines have become one")
                             : doc_text(doc, "两条线还没有合成一条", "the two lines are not one yet"));
 }

@@ -45,9 +45,10 @@ static void show_words(lesson *lesson, const sentence *s) {
     if (s->words.own || s->words.count < 3)
         doc_summary(doc, "%lld 个点。", "%lld points.", (long long)s->words.count);
     else
-        doc_summary(doc, "实词（名词、动词、形容词）里，%s和%s离得最近：%.2f。虚词%s和%s都在原点附近。",
-                    "Of the content words (nouns, verbs, adjectives) %s and %s are the nearest: %.2f apart. The function "
-                    "words %s and %s lie near the origin.",
+        doc_summary(doc,
+                    "这些数是手选的，所以：实词（名词、动词、形容词）里，%s和%s离得最近：%.2f；虚词%s和%s都在原点附近。",
+                    "The numbers were picked by hand, so that of the content words (nouns, verbs, adjectives) %s and %s are the "
+                    "nearest, %.2f apart, and the function words %s and %s lie near the origin.",
                     lesson_quote(lesson, s->words.at[0]), lesson_quote(lesson, s->words.at[2]), distance(s->x, 0, s->x, 2),
                     lesson_quote(lesson, s->words.at[1]), lesson_quote(lesson, s->words.at[3]));
 }
