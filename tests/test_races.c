@@ -10,6 +10,7 @@
  * row; valgrind fails the program. A line a row is printed. Results are checked, too. The net itself is tested with faults
  * planted in copies of real kernels.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,6 +202,45 @@ static void compute(trial *t, const char *what, const plain_problem *p, const cl
     must(t, what, plain_try(t->context, t->reference, p, options, &r));
 }
 
+/* What a context makes of a product in bf16. */
+static float *product_in_bf16(clattn_context *context) {
+    enum { LEN = 5, DEPTH = 35, COLUMNS = 23 };
+    rng r = rng_make(7);
+    clattn_project_qkv_desc desc = CLATTN_PROJECT_QKV_DESC_INIT;
+    desc.x = clattn_tensor_bhld(CLATTN_BF16, 1, 1, LEN, DEPTH);
+    desc.w_q = clattn_tensor_bhld(CLATTN_BF16, 1, 1, DEPTH, COLUMNS);
+    desc.b_q = clattn_tensor_bhld(CLATTN_BF16, 1, 1, 1, COLUMNS);
+    desc.q = clattn_tensor_bhld(CLATTN_BF16, 1, 1, LEN, COLUMNS);
+    float *x = rng_floats(&r, LEN * DEPTH, 1), *w = rng_floats(&r, DEPTH * COLUMNS, 1), *bias = rng_floats(&r, COLUMNS, 1);
+    bindings b = {0};
+    bind_input(&b, CLATTN_TENSOR_X, desc.x, x);
+    bind_input(&b, CLATTN_TENSOR_W_Q, desc.w_q, w);
+    bind_input(&b, CLATTN_TENSOR_B_Q, desc.b_q, bias);
+    bind_output(&b, CLATTN_TENSOR_Q, desc.q);
+    assert_ok(context, clattn_project_qkv(context, &desc, NULL, b.args, b.count));
+    float *y = bound_result(&b, CLATTN_TENSOR_Q);
+    bindings_free(&b);
+    free(bias);
+    free(w);
+    free(x);
+    return y;
+}
+
+/* Of a row that takes bf16 alone. */
+static void project_in_bf16(trial *t) {
+    enum { COUNT_OF_Y = 5 * 23 };
+    float *y = product_in_bf16(t->context), *right = product_in_bf16(t->reference);
+    verdict v = {.ok = true};
+    for (int n = 0; n < COUNT_OF_Y && v.ok; n++) {
+        if (fabsf(y[n] - right[n]) <= 0x1p-7f * (1 + fabsf(right[n]))) continue;
+        v.ok = false;
+        snprintf(v.text, sizeof v.text, "element %d is %g instead of %g", n, (double)y[n], (double)right[n]);
+    }
+    free(right);
+    free(y);
+    must(t, "a product in bf16", v);
+}
+
 static void recur(trial *t, const plain_sizes *sizes, clattn_recurrence_form form) {
     const plain_problem p = plain_recurrence(sizes);
     compute(t, sizes->cell == CLATTN_CELL_LSTM ? "lstm" : "rnn", &p, OPTIONS(.recurrence = form));
@@ -230,6 +270,10 @@ static void run_role(trial *t) {
         compute(t, "merge", &merge, NULL);
         break;
     case CLATTN__ROLE_PROJECT:
+        if (clattn__row_macro(t->row, "ONLY_DTYPE", DTYPE_F32) == DTYPE_BF16) {
+            project_in_bf16(t);
+            break;
+        }
         compute(t, "q, k, v with bias", &project, NULL);
         compute(t, "a layer with residual", &mha, NULL);
         break;
