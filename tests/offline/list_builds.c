@@ -149,7 +149,7 @@ static void print_devices(clattn__devices devices) {
 }
 
 static bool print_build(const clattn__row *row, const combination *c, const char *set) {
-    static const char *const families[] = {"cpu", "gpu"};
+    static const char *const families[] = {[CLATTN__FAMILY_CPU] = "cpu", [CLATTN__FAMILY_GPU] = "gpu"};
     clattn__text options = {0};
     clattn__variant variant;
     if (serves(row, c, &variant)) clattn__row_options(row, &variant, device_of(row).mma, &options);

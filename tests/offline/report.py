@@ -16,6 +16,8 @@ FLOORS = {
     ("attention_mma", "tile"): 4.5,
     ("attention_mma_modified", "tile"): 4.5,
     ("attention_mma_256", "tile"): 5.0,
+    ("project_mma_64", "tile"): 7.5,
+    ("project_mma_128", "tile"): 14.0,
 }
 
 TITLES = ("target", "row", "build", "registers", "spills", "local bytes", "occupancy %", "verdict")
