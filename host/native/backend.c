@@ -42,17 +42,21 @@ static void list_levels(isa_level levels[ISA_COUNT]) {
 
 /* Whether some row that needs a feature was compiled for a level. */
 static bool feature_is_compiled(int number, const char *isa) {
-    for (const clattn__native_entry *entry = clattn__native_entries; entry->row; entry++)
-        if (strcmp(entry->isa, isa) == 0 && clattn__row_macro(clattn__row_named(entry->row), "TILES", 0) == number) return true;
+    for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++) {
+        if (row->family != CLATTN__FAMILY_NATIVE || clattn__row_macro(row, "TILES", 0) != number) continue;
+        for (const clattn__native_entry *entry = clattn__native_entries; entry->row; entry++)
+            if (strcmp(entry->row, row->name) == 0 && strcmp(entry->isa, isa) == 0) return true;
+    }
     return false;
 }
 
 /* The features of this processor at a level, as clattn__device has them; their names are added to `text`, which lists levels. */
 static unsigned list_features(const char *isa, char *text, size_t size) {
+    const unsigned here = clattn__features_here();
     unsigned features = 0;
     size_t length = strlen(text);
 #define FEATURE(name, number, flags, processors, test, missing)                                                          \
-    if ((test) && feature_is_compiled(number, isa)) {                                                                    \
+    if (here >> number & 1 && feature_is_compiled(number, isa)) {                                                                  \
         if (length < size) length += (size_t)snprintf(text + length, size - length, "%s%s", features ? " " : "; bf16 by ", #name); \
         features |= 1u << number;                                                                                        \
     }

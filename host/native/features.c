@@ -4,6 +4,8 @@
  */
 #include "native.h"
 
+#include <pthread.h>
+
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>
 #include <errno.h>
@@ -63,5 +65,20 @@ enum {
 #include "features.def"
 #undef FEATURE
 };
+
+/* Of the processor, and each question to it may leave a virtual machine: asked once in a process. */
+static unsigned found;
+
+static void look(void) {
+#define FEATURE(name, number, flags, processors, test, missing) found |= (test) ? 1u << number : 0;
+#include "features.def"
+#undef FEATURE
+}
+
+unsigned clattn__features_here(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, look);
+    return found;
+}
 
 const char *clattn__feature_permit(int number) { return number == FEATURE_amx_bf16 ? permit_tiles() : NULL; }

@@ -22,7 +22,8 @@ typedef struct clattn__native_entry {
 /* Every row of the CPU family, in every combination, at every level that this compiler serves; ends at a NULL row. */
 extern const clattn__native_entry clattn__native_entries[];
 
-/* What of features.def the processor and its system have. */
+/* What of features.def the processor and its system have: a bit for each number. */
+unsigned clattn__features_here(void);
 bool clattn__has_avx512_bf16(void);
 bool clattn__has_amx_bf16(void);
 /* Ask the system for what a feature needs before its first use in a process: AMX tiles enlarge what a signal handler's stack must
