@@ -29,8 +29,6 @@
 #error "a work-item keeps a bit for each of its scores"
 #endif
 
-/* Elements from one line of a tile to the next: 16 bytes more than it has, so that eight lines lie in different banks. */
-#define LINE(dim) ((dim) + 8)
 #define KEY_BLOCKS (TILE_KV / 16)
 #define VALUE_BLOCKS (VALUE_DIM_MAX / 16)
 #define SCORES (KEY_BLOCKS * BLOCK)
@@ -42,7 +40,6 @@
 #define Q_TILE 0
 #endif
 #define QUERY_ELEMENTS (TILE_Q * LINE(HEAD_DIM_MAX))
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
 #if Q_TILE
 #define TILE_ELEMENTS (QUERY_ELEMENTS + MAX(KEY_ELEMENTS + VALUE_ELEMENTS, TILE_Q * LINE(VALUE_DIM_MAX)))
 #else
@@ -79,12 +76,11 @@ INLINE void copy_tile(local ushort *tile, matrix from, int rows, int extent) {
         const int row = n / chunks, d = n % chunks * 8;
         local ushort *to = tile + row * LINE(extent) + d;
         const global element *at = from.at + row * from.row + d * from.depth;
-        if (aligned && row < from.rows && d + 8 <= from.columns) {
+        const int exist = row < from.rows ? from.columns - d : 0;
+        if (aligned && exist >= 8)
             copy_eight(to, at);
-        } else {
-#pragma unroll 1
-            for (int e = 0; e < 8; e++) to[e] = row < from.rows && d + e < from.columns ? at[e * from.depth] : 0;
-        }
+        else
+            copy_eight_carefully(to, at, from.depth, exist);
     }
     copy_commit();
 }

@@ -440,6 +440,9 @@ INLINE void multiply(local uint *exchange, float *block, const uint *rows, const
 
 /* ---- copies into tiles ------------------------------------------------------------------------------------------------ */
 
+/* Elements from one line of a tile to the next: 16 bytes more than it has, so that eight lines lie in different banks. */
+#define LINE(extent) ((extent) + 8)
+
 /* copy_eight          eight elements, both addresses multiples of 16 bytes; there after a wait and a barrier
  * copy_commit         what was copied since the last call is one batch
  * copy_wait_but_one   until all batches but the last are there
@@ -465,5 +468,11 @@ INLINE void copy_commit(void) {}
 INLINE void copy_wait_but_one(void) {}
 INLINE void copy_wait(void) {}
 #endif
+
+/* Eight elements at any address and stride, of which `exist` do; the others become 0. */
+INLINE void copy_eight_carefully(local ushort *to, const global ushort *from, i64 stride, i64 exist) {
+#pragma unroll 1
+    for (int e = 0; e < 8; e++) to[e] = e < exist ? from[e * stride] : (ushort)0;
+}
 
 #endif

@@ -26,9 +26,6 @@
 #error "each work-item copies the same number of eights"
 #endif
 
-/* Elements from one line of a tile to the next: 16 bytes more than it has, so that eight lines lie in different banks. */
-#define LINE(extent) ((extent) + 8)
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define X_ELEMENTS (TILE_M * LINE(TILE_K))
 #define W_ELEMENTS MAX(TILE_K * LINE(TILE_N), TILE_N * LINE(TILE_K))
 #define X_COPIES (TILE_M * TILE_K / 8 / WORK_GROUP)
@@ -42,18 +39,18 @@ INLINE int warp_row(void) { return warp_id() / (TILE_N / WARP_N) * WARP_M; }
 INLINE int warp_column(void) { return warp_id() % (TILE_N / WARP_N) * WARP_N; }
 
 /* How this work-item copies the tiles of an operand that follow one another along the depth: eight elements of a line at a time, of
- * every LINES-th line, to places that are the same in each tile. A line lies along the depth, or across it. */
+ * every COPY_LINES-th line. A line lies along the depth, or across it. */
 typedef struct copies {
     const global element *from[MOST_COPIES];
-    i64 along, step; /* strides: of a line's elements; from a tile to the next */
-    i64 exist;       /* elements of a line from its eight on, where it lies across; else past the depth that is done */
-    int to, lines;   /* in the tile: where the first eight go; how many lines exist of those from the first on */
+    i64 along, step;    /* strides: of a line's elements; from a tile to the next */
+    i64 exist;          /* rows of x or columns of w, from the tile's first on */
     bool across, plain; /* plain: all exist, aligned to 16 bytes, until the depth ends */
 } copies;
 
+/* Of tiles with lines of `extent`: this work-item's first line, its eight of each, and from one of its lines to the next. */
 #define COPY_LINE(extent) ((int)get_local_id(0) / ((extent) / 8))
 #define COPY_AT(extent) ((int)get_local_id(0) % ((extent) / 8) * 8)
-#define COPY_LINES(extent) (WORK_GROUP / ((extent) / 8)) /* from one eight of a work-item to its next */
+#define COPY_LINES(extent) (WORK_GROUP / ((extent) / 8))
 
 INLINE bool is_plain(const global element *from, i64 line, i64 along, i64 step) {
     return along == 1 && line % 8 == 0 && step % 8 == 0 && ((size_t)from & 15) == 0;
@@ -62,18 +59,15 @@ INLINE bool is_plain(const global element *from, i64 line, i64 along, i64 step) 
 /* Row m of the flattened batch is row m % len of member m / len. */
 INLINE copies copies_of_x(const project_params *p, const global element *x, i64 m) {
     copies c;
-    const i64 left = p->batch * p->len - m - COPY_LINE(TILE_K);
     UNROLL for (int n = 0; n < X_COPIES; n++) {
         const i64 row = m + COPY_LINE(TILE_K) + n * COPY_LINES(TILE_K);
         c.from[n] = x + row / p->len * p->x.b + row % p->len * p->x.l + COPY_AT(TILE_K) * p->x.d;
     }
     c.along = p->x.d;
     c.step = TILE_K * p->x.d;
-    c.exist = -COPY_AT(TILE_K);
-    c.to = COPY_LINE(TILE_K) * LINE(TILE_K) + COPY_AT(TILE_K);
-    c.lines = left < 0 ? 0 : left < TILE_M ? (int)left : TILE_M;
+    c.exist = p->batch * p->len - m;
     c.across = false;
-    c.plain = m + TILE_M <= p->batch * p->len && is_plain(x, p->x.l, p->x.d, c.step) && (p->batch == 1 || p->x.b % 8 == 0);
+    c.plain = c.exist >= TILE_M && is_plain(x, p->x.l, c.along, c.step) && (p->batch == 1 || p->x.b % 8 == 0);
     return c;
 }
 
@@ -81,36 +75,31 @@ INLINE copies copies_of_x(const project_params *p, const global element *x, i64 
 INLINE copies copies_of_w(const project_params *p, const global element *w, i64 column, bool across) {
     copies c;
     const int extent = across ? TILE_N : TILE_K;
-    const i64 line = across ? p->w.l : p->w.d, left = p->columns - column;
+    const i64 line = across ? p->w.l : p->w.d;
     c.along = across ? p->w.d : p->w.l;
     c.step = TILE_K * p->w.l;
     w += column * p->w.d;
     UNROLL for (int n = 0; n < W_COPIES; n++)
         c.from[n] = w + (COPY_LINE(extent) + n * COPY_LINES(extent)) * line + COPY_AT(extent) * c.along;
-    c.exist = across ? left - COPY_AT(extent) : -COPY_AT(extent);
-    c.to = COPY_LINE(extent) * LINE(extent) + COPY_AT(extent);
-    c.lines = left < TILE_N ? (int)left - COPY_LINE(extent) : TILE_N;
+    c.exist = p->columns - column;
     c.across = across;
-    c.plain = left >= TILE_N && is_plain(w, line, c.along, c.step);
+    c.plain = c.exist >= TILE_N && is_plain(w, line, c.along, c.step);
     return c;
 }
 
-/* Eight elements of a line of which `exist` do; the others become 0. */
-INLINE void copy_carefully(local ushort *to, const global element *from, i64 stride, i64 exist) {
-#pragma unroll 1
-    for (int e = 0; e < 8; e++) to[e] = e < exist ? from[e * stride] : (ushort)0;
+INLINE local ushort *copy_place(local ushort *tile, int n, int extent) {
+    return tile + (COPY_LINE(extent) + n * COPY_LINES(extent)) * LINE(extent) + COPY_AT(extent);
 }
 
-/* Begin to copy the next tile, at depth k of `depth`. */
-INLINE void copy_next(copies *c, int count, int extent, local ushort *tile, i64 k, i64 depth) {
-    if (c->plain && k + TILE_K <= depth) {
-        EACH(n, count, MOST_COPIES) copy_eight(tile + c->to + n * COPY_LINES(extent) * LINE(extent), c->from[n]);
+/* Begin to copy the next tile, of which `depth` exists from here on. */
+INLINE void copy_next(copies *c, int count, int extent, local ushort *tile, i64 depth) {
+    if (c->plain && depth >= TILE_K) {
+        EACH(n, count, MOST_COPIES) copy_eight(copy_place(tile, n, extent), c->from[n]);
     } else {
+        const i64 lines = c->across ? depth : c->exist, elements = c->across ? c->exist : depth;
         EACH(n, count, MOST_COPIES) {
-            const int line = n * COPY_LINES(extent);
-            const bool exists = c->across ? k + COPY_LINE(extent) + line < depth : line < c->lines;
-            copy_carefully(tile + c->to + line * LINE(extent), c->from[n], c->along,
-                           !exists ? 0 : c->across ? c->exist : depth - k + c->exist);
+            const bool exists = COPY_LINE(extent) + n * COPY_LINES(extent) < lines;
+            copy_eight_carefully(copy_place(tile, n, extent), c->from[n], c->along, exists ? elements - COPY_AT(extent) : 0);
         }
     }
     EACH(n, count, MOST_COPIES) c->from[n] += c->step;
@@ -144,8 +133,8 @@ INLINE void multiply_all(local uint *exchange, float *acc, local ushort *tile_x,
     for (i64 k = -TILE_K; k < p->depth; k += TILE_K) {
         const int other = 1 - turn;
         if (k + TILE_K < p->depth) {
-            copy_next(&of_x, X_COPIES, TILE_K, tile_x + other * X_ELEMENTS, k + TILE_K, p->depth);
-            copy_next(&of_w, W_COPIES, by_lines ? TILE_N : TILE_K, tile_w + other * W_ELEMENTS, k + TILE_K, p->depth);
+            copy_next(&of_x, X_COPIES, TILE_K, tile_x + other * X_ELEMENTS, p->depth - k - TILE_K);
+            copy_next(&of_w, W_COPIES, by_lines ? TILE_N : TILE_K, tile_w + other * W_ELEMENTS, p->depth - k - TILE_K);
         }
         copy_commit();
         if (k >= 0) {
@@ -197,7 +186,7 @@ MMA_KERNEL void project(const global element *x, const global element *w, const 
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
         const i64 n = group % tiles_n * TILE_N, m = group / tiles_n * TILE_M;
         float acc[SUMS];
-        if (p.w.d <= p.w.l)
+        if (p.w.d <= p.w.l) /* known in each loop, not asked for in it */
             multiply_all(exchange, acc, tile_x, tile_w, &p, x, w, m, n, true);
         else
             multiply_all(exchange, acc, tile_x, tile_w, &p, x, w, m, n, false);

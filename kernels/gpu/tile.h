@@ -41,7 +41,6 @@
 #define TILE_COLUMNS(columns) ((columns) / 4 / ACROSS)
 
 /* The most of each that a kernel asks for; one with further tiles says so before it includes this. */
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
 #ifndef MOST_SLOTS
 #define MOST_SLOTS MAX(TILE_SLOTS(TILE_M, TILE_K), TILE_SLOTS(TILE_N, TILE_K))
 #endif

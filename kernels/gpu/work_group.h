@@ -13,6 +13,8 @@
 /* Pointers to private memory keep a kernel's arrays out of registers unless the function that takes them is inlined. */
 #define INLINE static inline __attribute__((always_inline))
 
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
 /* Loops over registers are unrolled whole. Compilers may unroll a function before they inline it, so that the bound of a loop
  * must be a constant there: EACH takes the `count` that is one only afterwards, and the `most` that it may be. A group of few
  * work-items keeps arrays too long for that in private memory. */
