@@ -103,26 +103,15 @@ static void calibrate(limit *state) {
     }
 }
 
-enum {
-#define FEATURE(name, number, flags, processors, test, missing) FEATURE_##name = number,
-#include "../host/native/features.def"
-#undef FEATURE
-};
-
 int bench_limit_feature(bench_limit_kind kind) {
-    return kind == BENCH_LIMIT_AVX512_BF16 ? FEATURE_avx512_bf16 : kind == BENCH_LIMIT_AMX_BF16 ? FEATURE_amx_bf16 : 0;
+    return kind == BENCH_LIMIT_AVX512_BF16 ? CLATTN__FEATURE_avx512_bf16 : kind == BENCH_LIMIT_AMX_BF16 ? CLATTN__FEATURE_amx_bf16 : 0;
 }
 
 /* The loop of a feature; NULL, with the reason, where it cannot run. */
 static const bench_tiles *find_tiles(const bench_device *device, int feature, bench_error *error) {
-    static const char *const missing[] = {
-#define FEATURE(name, number, flags, processors, test, words) [number] = words,
-#include "../host/native/features.def"
-#undef FEATURE
-    };
     const bench_tiles *tiles = bench_tiles_of(feature);
     const bool here = tiles && device->context->device.features >> feature & 1;
-    const char *why = here ? clattn__feature_permit(feature) : missing[feature];
+    const char *why = here ? clattn__feature_permit(feature) : clattn__features_missing[feature];
     if (why) bench_fail(error, "%s", why);
     return why ? NULL : tiles;
 }

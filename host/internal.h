@@ -128,6 +128,14 @@ extern const size_t clattn__variant_count;
 extern const clattn__row clattn__rows[];
 extern const size_t clattn__row_count;
 
+/* What rows of the family NATIVE may need: the numbers of native/features.def, and what is said where one is missing. */
+enum {
+#define FEATURE(name, number, flags, processors, test, missing) CLATTN__FEATURE_##name = number,
+#include "native/features.def"
+#undef FEATURE
+};
+extern const char *const clattn__features_missing[];
+
 /* NULL: there is none of that name. */
 const clattn__row *clattn__row_named(const char *name);
 /* The value of a row's macro; `missing` where the row has none of that name. */

@@ -133,8 +133,7 @@ i64 clattn__row_groups(const clattn__row *row, const clattn__params *params) {
     return 0;
 }
 
-/* What a plan says where a feature is missing, by its number. */
-static const char *const features_missing[] = {
+const char *const clattn__features_missing[] = {
 #define FEATURE(name, number, flags, processors, test, missing) [number] = missing,
 #include "native/features.def"
 #undef FEATURE
@@ -162,7 +161,7 @@ const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *d
         const int feature = clattn__row_macro(row, "TILES", 0);
         if (device->info.kind >= CLATTN_DEVICE_OPENCL_CPU) return "made for the native backend";
         if (clattn__row_macro(row, "VECTOR_WIDTH", 0) != device->vector_width) return "made for another vector width";
-        if (!(device->features >> feature & 1)) return features_missing[feature];
+        if (!(device->features >> feature & 1)) return clattn__features_missing[feature];
         break;
     }
     case CLATTN__FAMILY_GPU:

@@ -440,7 +440,7 @@ static void add_device(const char *text, int width) {
     options.error_size = sizeof device->why;
     if (clattn_context_create(&options, &device->context) == CLATTN_OK) {
         if (width) device->context->device.vector_width = width;
-        device->context->device.features |= 1u << EMULATED_TILES;
+        device->context->device.features |= 1u << CLATTN__FEATURE_emulated;
         printf("device %s\n", name);
     } else {
         printf("device %s: skipped: %s\n", name, device->why);

@@ -183,9 +183,6 @@ clattn_context *test_context(size_t n);
 const char *test_device_name(size_t n);
 void test_devices_close(void);
 
-/* Rows of emulated tiles are for tests: this number of host/native/features.def is switched on in every context here. */
-enum { EMULATED_TILES = 1 };
-
 /* Whether a device has what a row needs, whatever the parameters. */
 bool row_may_serve(const clattn_context *context, const clattn__row *row);
 

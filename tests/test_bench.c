@@ -616,40 +616,32 @@ START_TEST(a_device_is_held_against_its_own_level) {
 }
 END_TEST
 
-START_TEST(keys_and_values_are_read) {
+static void check_read(const bench_shape *shape, double bytes) {
     bench_session session = open_session(4, (char *[]){"bench", "--quick", "--device", "native", NULL});
-    bench_shape shape = small(BENCH_OP_ATTENTION, 1);
-    shape.len_kv = 1000;
     bench_problem problem;
     bench_candidate candidate;
     bench_error error;
     bench_time time = {NAN, NAN};
-    ck_assert_msg(bench_problem_create(&problem, &shape, 3, &error), "%s", error.text);
-    ck_assert(bench_candidate_read(&candidate, &session.devices[0], &problem, &error));
-    ck_assert_double_eq(candidate.bytes, 2.0 * 2 * 2 * 1000 * 8 * sizeof(float));
+    ck_assert_msg(bench_problem_create(&problem, shape, 3, &error), "%s", error.text);
+    ck_assert_msg(bench_candidate_read(&candidate, &session.devices[0], &problem, &error), "%s", error.text);
+    ck_assert_double_eq(candidate.bytes, bytes);
     ck_assert(candidate.class->run(&candidate, &time, &error));
     ck_assert(time.wall_ms > 0);
     bench_candidate_release(&candidate);
     bench_problem_free(&problem);
     bench_session_close(&session);
 }
+
+START_TEST(keys_and_values_are_read) {
+    bench_shape shape = small(BENCH_OP_ATTENTION, 1);
+    shape.len_kv = 1000;
+    check_read(&shape, 2.0 * 2 * 2 * 1000 * 8 * sizeof(float));
+}
 END_TEST
 
 START_TEST(w_h_is_read_each_step) {
-    bench_session session = open_session(4, (char *[]){"bench", "--quick", "--device", "native", NULL});
     const bench_shape shape = small(BENCH_OP_LSTM, 7);
-    bench_problem problem;
-    bench_candidate candidate;
-    bench_error error;
-    bench_time time = {NAN, NAN};
-    ck_assert_msg(bench_problem_create(&problem, &shape, 3, &error), "%s", error.text);
-    ck_assert_msg(bench_candidate_read(&candidate, &session.devices[0], &problem, &error), "%s", error.text);
-    ck_assert_double_eq(candidate.bytes, 7.0 * 4 * 32 * 32 * sizeof(float));
-    ck_assert(candidate.class->run(&candidate, &time, &error));
-    ck_assert(time.wall_ms > 0);
-    bench_candidate_release(&candidate);
-    bench_problem_free(&problem);
-    bench_session_close(&session);
+    check_read(&shape, 7.0 * 4 * 32 * 32 * sizeof(float));
 }
 END_TEST
 

@@ -92,7 +92,7 @@ static clattn_context *open_device(const char *name) {
 static clattn_context *open_for(const clattn__row *row) {
     if (watched == MEMCHECK) {
         clattn_context *native = open_device(clattn__row_macro(row, "VECTOR_WIDTH", 0) == 8 ? "native:avx2" : "native:generic");
-        native->device.features |= 1u << EMULATED_TILES;
+        native->device.features |= 1u << CLATTN__FEATURE_emulated;
         return native;
     }
     clattn_context *context = open_device(row->family == CLATTN__FAMILY_CPU ? "opencl:0:0:cpu" : "opencl:0:0:gpu");

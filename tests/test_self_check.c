@@ -125,7 +125,6 @@ END_TEST
 
 /* Where the library has code for tiles and the system does not give them, the plan says so and the next row serves. */
 START_TEST(without_permission_the_next_row_serves) {
-    enum { AMX = 3 }; /* its number in features.def */
     char text[8192];
     float out[6];
     const unsigned short ones[6] = {0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80};
@@ -135,7 +134,7 @@ START_TEST(without_permission_the_next_row_serves) {
         clattn_context_destroy(context);
         return;
     }
-    context->device.features |= 1u << AMX;
+    context->device.features |= 1u << CLATTN__FEATURE_amx_bf16;
     clattn_attention_desc desc = CLATTN_ATTENTION_DESC_INIT;
     desc.q = desc.k = desc.v = desc.out = clattn_tensor_bhld(CLATTN_BF16, 1, 1, 3, 2);
     const clattn_arg args[] = {{CLATTN_TENSOR_Q, (void *)ones, 0},

@@ -60,12 +60,6 @@ bool clattn__has_amx_bf16(void) { return false; }
 static const char *permit_tiles(void) { return "AMX tiles are known on Linux on x86-64 alone"; }
 #endif
 
-enum {
-#define FEATURE(name, number, flags, processors, test, missing) FEATURE_##name = number,
-#include "features.def"
-#undef FEATURE
-};
-
 /* Of the processor, and each question to it may leave a virtual machine: asked once in a process. */
 static unsigned found;
 
@@ -81,4 +75,4 @@ unsigned clattn__features_here(void) {
     return found;
 }
 
-const char *clattn__feature_permit(int number) { return number == FEATURE_amx_bf16 ? permit_tiles() : NULL; }
+const char *clattn__feature_permit(int number) { return number == CLATTN__FEATURE_amx_bf16 ? permit_tiles() : NULL; }
