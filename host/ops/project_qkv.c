@@ -39,8 +39,8 @@ static const clattn__row *row_of_type(clattn_plan *plan, clattn_dtype dtype) {
 clattn_dtype clattn__project_type(clattn_plan *plan, clattn_dtype stored) {
     if (stored == CLATTN_F32) return stored;
     const clattn__row *row = row_of_type(plan, stored), *of_f32 = row_of_type(plan, CLATTN_F32);
-    const bool same = row && of_f32 && (of_f32->family == row->family || row->family == CLATTN__FAMILY_NATIVE);
-    return row && (same || !of_f32) ? stored : CLATTN_F32;
+    const bool takes = row && (!of_f32 || row->family == of_f32->family || row->family == CLATTN__FAMILY_NATIVE);
+    return takes ? stored : CLATTN_F32;
 }
 
 /* What the product is computed of: the type that all operands have, where a kernel takes it; else f32. */

@@ -466,7 +466,7 @@ typedef struct clattn_project_qkv_desc {
  *   weights (batch, heads_q, len_q, len_kv) optional
  * head_dim = columns of w_q / heads_q; value_dim = columns of w_v / heads_kv. All are of one type, f32, f16 or bf16, as in project_qkv;
  * weights may be F32 in any case. What is between input and output, q, k, v and heads, is of the same type where the device's
- * kernels of products take it (GPUs), else f32. */
+ * kernels of products take it (GPUs; bf16 on CPUs that have AMX), else f32. */
 typedef struct clattn_mha_desc {
     size_t struct_size;
     clattn_tensor x, x_kv;
