@@ -54,12 +54,37 @@ INLINE void block_load(const memory *mem, int n, const head *hd, const attention
 
 /* ---- a tile of keys and values ------------------------------------------------------------------------------------------- */
 
+/* Lines that are to be fetched: `left` of them, `lines` of each row of a view, which are `step` apart. A few at a time and in the
+ * order in which they lie, as the processor expects them. */
+typedef struct fetcher {
+    __global const stored *row;
+    i64 step;
+    int at, lines, left;
+} fetcher;
+
+INLINE fetcher fetcher_of(__global const stored *rows, const strides *stride, int dim, i64 count) {
+    const int lines = (dim + LINE - 1) / LINE;
+    const fetcher f = {rows, stride->l, 0, lines, stride->d == 1 ? (int)count * lines : 0};
+    return f;
+}
+
+INLINE void fetch_some(fetcher *f, int count) {
+    for (int n = count < f->left ? count : f->left; n > 0; n--) {
+        FETCH(f->row + f->at * LINE);
+        f->left--;
+        if (++f->at < f->lines) continue;
+        f->at = 0;
+        f->row += f->step;
+    }
+}
+
 typedef struct kv_tile {
     KEY_SPACE const real *keys; /* element d of key j at j * key_l + d * key_d */
     i64 key_l, key_d;
     __global const stored *values; /* element d of value j at j * value_l + d; NULL where they had to be copied */
     i64 value_l;
-    __global const stored *next_keys, *next_values; /* what to fetch while scores are computed, while values are added */
+    fetcher next_values, next_keys; /* while scores are computed, while values are added, */
+    int fetches;                    /* and how many each time that ROWS * LINE elements are read */
 } kv_tile;
 
 INLINE void values_copy(real *to, __global const stored *v, const attention_params *p, key_range keys) {
@@ -72,9 +97,12 @@ INLINE void values_copy(real *to, __global const stored *v, const attention_para
 /* The tile from `start` on, of which only these keys are looked at. */
 INLINE void kv_tile_load(kv_tile *tile, const memory *mem, const head *hd, const attention_params *p, i64 start, key_range keys) {
     __global const stored *k = hd->k + start * p->k.l, *v = hd->v + start * p->v.l;
-    const i64 next = start + TILE_KV < hd->part.end ? TILE_KV : 0;
-    tile->next_keys = k + next * p->k.l;
-    tile->next_values = STORED_IS_REAL ? v : v + next * p->v.l;
+    const i64 blocks = ((hd->rows < TILE_Q ? hd->rows : TILE_Q) + LANES - 1) / LANES, left = hd->part.end - start - TILE_KV;
+    const i64 next = left < 0 ? 0 : left < TILE_KV ? left : TILE_KV;
+    tile->next_keys = fetcher_of(k + TILE_KV * p->k.l, &p->k, p->head_dim, next);
+    tile->next_values = STORED_IS_REAL ? fetcher_of(v + keys.first * p->v.l, &p->v, p->value_dim, keys.end - keys.first)
+                                       : fetcher_of(v + TILE_KV * p->v.l, &p->v, p->value_dim, next);
+    tile->fetches = (int)((ROWS + blocks - 1) / blocks);
 #if STORED_IS_REAL
     tile->keys = k, tile->key_l = p->k.l, tile->key_d = p->k.d;
     if (p->v.d == 1 && p->value_dim == OUT_DIM(p)) {
@@ -92,14 +120,13 @@ INLINE void kv_tile_load(kv_tile *tile, const memory *mem, const head *hd, const
 
 /* ---- scores -------------------------------------------------------------------------------------------------------------- */
 
-/* Raw scores of `rows` keys, and their maximum with what `top` holds; `ahead` are lines of as many values, or NULL. */
+/* Raw scores of `rows` keys, and their maximum with what `top` holds. */
 INLINE void score_rows(int rows, const i64 row[ROWS], KEY_SPACE const real *k, i64 step, const real *qt, int dim,
-                       __global const stored *ahead, i64 ahead_l, real *s, vec top[VECTORS]) {
+                       fetcher *ahead, int fetches, real *s, vec top[VECTORS]) {
     vec acc[ROWS][VECTORS];
     FOR_BLOCK(r, v) acc[r][v] = vec_splat(REAL(0.0));
     for (int d = 0; d < dim; d += LINE) {
-        if (ahead != 0) UNROLL
-            for (int r = 0; r < ROWS; r++) FETCH(ahead + r * ahead_l + d);
+        fetch_some(ahead, fetches);
         multiply_keys(acc, row, k + d * step, step, qt + d * LANES, LANES, dim - d < LINE ? dim - d : LINE);
     }
     FOR_BLOCK(r, v) {
@@ -109,7 +136,7 @@ INLINE void score_rows(int rows, const i64 row[ROWS], KEY_SPACE const real *k, i
 }
 
 /* The scores of the keys that block n visits, of which the first is key `at` of the tile. */
-INLINE void block_scores(block *blk, const memory *mem, int n, const row_options *rows, const kv_tile *tile, i64 at,
+INLINE void block_scores(block *blk, const memory *mem, int n, const row_options *rows, kv_tile *tile, i64 at,
                          const attention_params *p) {
     vec top[VECTORS];
     UNROLL for (int v = 0; v < VECTORS; v++) top[v] = blk->row_max[v];
@@ -119,7 +146,7 @@ INLINE void block_scores(block *blk, const memory *mem, int n, const row_options
         const int left = blk->keys - j;
         if (left < ROWS) rows_at(row, left, tile->key_l);
         score_rows(left, row, tile->keys + (at + j) * tile->key_l, tile->key_d, mem->qt + n * LANES * p->head_dim, p->head_dim,
-                   n == 0 && left >= ROWS ? tile->next_values + (at + j) * p->v.l : 0, p->v.l, mem->s + j * LANES, top);
+                   &tile->next_values, tile->fetches, mem->s + j * LANES, top);
     }
     if (MODIFIED || blk->partial) scores_modify(blk, mem, rows, at, p, top);
     block_maximum(blk, top);
@@ -151,15 +178,14 @@ INLINE int lane_looks(const block *blk, const memory *mem, int lane, int j) {
         }                                                                                                                \
     }                                                                                                                    \
     INLINE void name(const block *blk, const memory *mem, int lane, const real rescale[LANES], SPACE const real *values, i64 l, \
-                     __global const stored *ahead, i64 ahead_l, real *ot, i64 out_dim) {                                 \
+                     fetcher *ahead, int fetches, real *ot, i64 out_dim) {                                               \
         vec acc[ROWS][V];                                                                                                \
         i64 row[ROWS];                                                                                                   \
         UNROLL for (int r = 0; r < ROWS; r++) row[r] = r;                                                                \
         UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < V; v++) acc[r][v] =                             \
             rescale[lane + r] * vec_load(ot + r * out_dim + v * WIDTH);                                                  \
         for (int j = 0; j < blk->keys; j += ROWS) {                                                                      \
-            if (ahead != 0) UNROLL                                                                                       \
-                for (int r = 0; r < ROWS; r++) FETCH(ahead + (j + r) * ahead_l);                                         \
+            fetch_some(ahead, fetches);                                                                                  \
             multiply_##name(acc, row, mem->s + j * LANES + lane, LANES, values + j * l, l,                               \
                             blk->keys - j < ROWS ? blk->keys - j : ROWS);                                                \
         }                                                                                                                \
@@ -185,30 +211,27 @@ DEFINE_VALUES(value_vector_there, 1, __global)
 DEFINE_VALUES(values_copied, VALUE_VECTORS, __private)
 DEFINE_VALUES(value_vector_copied, 1, __private)
 
-/* All dims of ROWS rows of a block. Of the lines that are fetched meanwhile each ROWS rows fetch another one of each VALUE_LANES. */
+/* All dims of a block's rows. */
 #define ALL_DIMS(where, from)                                                                                            \
     do {                                                                                                                 \
         int d = 0;                                                                                                       \
         for (; d + VALUE_LANES <= out_dim; d += VALUE_LANES) {                                                           \
             for (int lane = 0; lane < LANES; lane += ROWS)                                                               \
-                values_##where(blk, mem, lane, rescale, (from) + d, tile->value_l,                                       \
-                               fetches && lane / ROWS * LINE < VALUE_LANES ? next + d + lane / ROWS * LINE : 0, p->k.l,  \
+                values_##where(blk, mem, lane, rescale, (from) + d, tile->value_l, &tile->next_keys, tile->fetches,      \
                                ot + lane * out_dim + d, out_dim);                                                        \
         }                                                                                                                \
         for (; d < out_dim; d += WIDTH) {                                                                                \
             for (int lane = 0; lane < LANES; lane += ROWS)                                                               \
-                value_vector_##where(blk, mem, lane, rescale, (from) + d, tile->value_l, 0, 0, ot + lane * out_dim + d,  \
-                                     out_dim);                                                                           \
+                value_vector_##where(blk, mem, lane, rescale, (from) + d, tile->value_l, &tile->next_keys,               \
+                                     tile->fetches, ot + lane * out_dim + d, out_dim);                                   \
         }                                                                                                                \
     } while (0)
 
 /* The sums of values of block n. */
-INLINE void block_values(const block *blk, const memory *mem, int n, const kv_tile *tile, i64 at, const attention_params *p) {
+INLINE void block_values(const block *blk, const memory *mem, int n, kv_tile *tile, i64 at, const attention_params *p) {
     const i64 out_dim = OUT_DIM(p);
     real *ot = mem->ot + n * LANES * out_dim, rescale[LANES];
     UNROLL for (int v = 0; v < VECTORS; v++) vec_store(blk->rescale[v], rescale + v * WIDTH);
-    __global const stored *next = tile->next_keys + at * p->k.l;
-    const int fetches = n == 0;
 #if STORED_IS_REAL
     if (tile->values != 0) {
         ALL_DIMS(there, tile->values + at * tile->value_l);
