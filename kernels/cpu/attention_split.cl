@@ -59,12 +59,27 @@
 #endif
 
 /* ---- micro-kernels -------------------------------------------------------------------------------------------------
- * While they read some keys they fetch as many others, `ahead`, into the nearest cache: a line for each that they read. */
+ * While they read some keys they fetch as many others, or their share of those, into the nearest cache. */
+
+/* Lines that are to be fetched: `key` from one key to the next. Of up to four at a time line n is at n / 2 * two + n % 2 * one: whose
+ * share is a half of them has two = 0, a quarter one = 0, too, and has the same lines fetched again, which costs no branch. */
+typedef struct lines {
+    __global const stored *at;
+    i64 key, one, two;
+} lines;
+#define LINE_OF(lines, n) ((lines).at + (n) / 2 * (lines).two + (n) % 2 * (lines).one)
+
+/* What block n of rows fetches of `count` lines that lie `step` apart, where each fetches `each`. */
+INLINE lines share_of(lines all, int n, int each, int count, i64 step) {
+    all.at += n * each % count * step;
+    all.one = each > 1 ? step : 0;
+    all.two = each > 2 ? 2 * step : 0;
+    return all;
+}
 
 /* s[r][j] = <q[r], k[j]> for R rows and J keys, G of these at a time. */
 #define DEFINE_DOTS(name, R, J, G, SPACE, TYPE, LOAD)                                                                    \
-    INLINE void name(float *s, SPACE const TYPE *k, i64 step, __global const stored *ahead, i64 ahead_step,              \
-                     const float *q, int dim) {                                                                          \
+    INLINE void name(float *s, SPACE const TYPE *k, i64 step, lines ahead, const float *q, int dim) {                    \
         vec sum[R * J];                                                                                                  \
         float lanes[R * J];                                                                                              \
         UNROLL for (int n = 0; n < R * J; n++) sum[n] = vec_splat(0.0f);                                                 \
@@ -73,7 +88,7 @@
                 vec k_d[G];                                                                                              \
                 UNROLL for (int j = 0; j < G; j++) k_d[j] = LOAD(k + (g + j) * step + d);                                \
                 if (WIDTH >= LINE || d % LINE == 0) UNROLL                                                               \
-                    for (int j = 0; j < G; j++) FETCH(ahead + (g + j) * ahead_step + d);                                 \
+                    for (int j = 0; j < G; j++) FETCH(LINE_OF(ahead, j) + g * ahead.key + d);                            \
                 UNROLL for (int r = 0; r < R; r++) {                                                                     \
                     const vec q_d = vec_load(q + r * dim + d);                                                           \
                     UNROLL for (int j = 0; j < G; j++) sum[r * J + g + j] += q_d * k_d[j];                               \
@@ -86,15 +101,15 @@
 
 /* out[r] += s[r][j] * v[j] for R rows and KEYS keys, one after the other: V vectors of a row, which stay in registers. */
 #define DEFINE_VALUES_PART(name, R, V, SPACE, TYPE, LOAD)                                                                \
-    INLINE void name(float *out, SPACE const TYPE *v, i64 step, __global const stored *ahead, i64 ahead_step,            \
-                     const float *s, int dim) {                                                                          \
+    INLINE void name(float *out, SPACE const TYPE *v, i64 step, lines ahead, const float *s, int dim) {                  \
         vec sum[R * (V)];                                                                                                \
         UNROLL for (int r = 0; r < R; r++) UNROLL for (int n = 0; n < V; n++) sum[r * (V) + n] =                         \
             vec_load(out + r * dim + n * WIDTH);                                                                         \
         for (int j = 0; j < KEYS; j++) {                                                                                 \
             vec v_j[V];                                                                                                  \
             UNROLL for (int n = 0; n < V; n++) v_j[n] = LOAD(v + j * step + n * WIDTH);                                  \
-            UNROLL for (int n = 0; n < V; n++) if (n * WIDTH % LINE == 0) FETCH(ahead + j * ahead_step + n * WIDTH);     \
+            UNROLL for (int n = 0; n < V; n++) if (n * WIDTH % LINE == 0)                                                \
+                FETCH(LINE_OF(ahead, n * WIDTH / LINE) + j * ahead.key);                                                 \
             UNROLL for (int r = 0; r < R; r++) {                                                                         \
                 const vec weight = vec_splat(s[r * TILE_KV + j]);                                                        \
                 UNROLL for (int n = 0; n < V; n++) sum[r * (V) + n] += weight * v_j[n];                                  \
@@ -108,20 +123,23 @@
     DEFINE_VALUES_PART(name##_whole, R, V, SPACE, TYPE, LOAD)                                                            \
     DEFINE_VALUES_PART(name##_half, R, (V) / 2, SPACE, TYPE, LOAD)                                                       \
     DEFINE_VALUES_PART(name##_vector, R, 1, SPACE, TYPE, LOAD)                                                           \
-    INLINE void name(float *out, SPACE const TYPE *v, i64 step, __global const stored *ahead, i64 ahead_step,            \
-                     const float *s, int dim) {                                                                          \
+    INLINE void name(float *out, SPACE const TYPE *v, i64 step, lines ahead, const float *s, int dim) {                  \
         int d = 0;                                                                                                       \
-        for (; d + (V)*WIDTH <= dim; d += (V)*WIDTH) name##_whole(out + d, v + d, step, ahead + d, ahead_step, s, dim);  \
+        for (; d + (V)*WIDTH <= dim; d += (V)*WIDTH, ahead.at += (V)*WIDTH)                                              \
+            name##_whole(out + d, v + d, step, ahead, s, dim);                                                           \
         if (d + (V) / 2 * WIDTH <= dim) {                                                                                \
-            name##_half(out + d, v + d, step, ahead + d, ahead_step, s, dim);                                            \
-            d += (V) / 2 * WIDTH;                                                                                        \
+            name##_half(out + d, v + d, step, ahead, s, dim);                                                            \
+            d += (V) / 2 * WIDTH, ahead.at += (V) / 2 * WIDTH;                                                           \
         }                                                                                                                \
-        for (; d < dim; d += WIDTH) name##_vector(out + d, v + d, step, ahead + d, ahead_step, s, dim);                  \
+        for (; d < dim; d += WIDTH, ahead.at += WIDTH) name##_vector(out + d, v + d, step, ahead, s, dim);               \
     }
 
 /* As many sums as hide the latency of a multiply-add, and as there are registers for. */
 #define ROWS_VECTORS (WIDTH == 16 ? 4 : 2)
 #define ROW_VECTORS 8
+/* How many keys meet all rows before the next do. */
+#define NEAR_KEYS (WIDTH > 4 ? FEW : KEYS)
+#define VALUE_LINES ((ROWS_VECTORS * WIDTH + LINE - 1) / LINE)
 DEFINE_DOTS(dots_copy, ROWS, FEW, FEW, __private, float, vec_load)
 DEFINE_DOTS(dots_one_copy, 1, KEYS, FEW, __private, float, vec_load)
 DEFINE_VALUES(values_copy, ROWS, ROWS_VECTORS, __private, float, vec_load)
@@ -136,18 +154,15 @@ typedef struct keys {
     __global const stored *there; /* NULL where they had to be copied */
     const float *copy;
     i64 step;
-    __global const stored *ahead; /* those that come next, at ahead_step from one to the next */
-    i64 ahead_step;
+    lines ahead; /* those that come next */
 } keys;
 
-#define ON_KEYS(name, to, x, j, from, dim)                                                                               \
+#define ON_KEYS(name, to, x, j, ahead, from, dim)                                                                        \
     do {                                                                                                                 \
         if ((x)->there != 0)                                                                                             \
-            name##_there(to, (x)->there + (j) * (x)->step, (x)->step, (x)->ahead + (j) * (x)->ahead_step,                \
-                         (x)->ahead_step, from, dim);                                                                    \
+            name##_there(to, (x)->there + (j) * (x)->step, (x)->step, ahead, from, dim);                                 \
         else                                                                                                             \
-            name##_copy(to, (x)->copy + (j) * (x)->step, (x)->step, (x)->ahead + (j) * (x)->ahead_step,                  \
-                        (x)->ahead_step, from, dim);                                                                     \
+            name##_copy(to, (x)->copy + (j) * (x)->step, (x)->step, ahead, from, dim);                                   \
     } while (0)
 
 /* How many rows at most read keys where they lie: 16-bit elements are converted for each block of rows then, and for more of them once,
@@ -158,9 +173,10 @@ typedef struct keys {
  * can read them there, else copied; 0 past the last row and the last column. */
 INLINE keys keys_of(__global const stored *x, const strides *stride, int dim, int count, int rows, float *copy) {
     const int step = WHOLE_VECTORS(dim);
-    const keys copied = {0, copy, step, x, 0};
+    const lines none = {x, 0, 0, 0};
+    const keys copied = {0, copy, step, none};
     if (stride->d == 1 && dim == step && count >= KEYS && rows <= ROWS_IN_PLACE) {
-        const keys there = {x, copy, stride->l, x, 0};
+        const keys there = {x, copy, stride->l, none};
         return there;
     }
     for (int j = 0; j < KEYS; j++) {
@@ -198,6 +214,9 @@ typedef struct work {
     int first, end;            /* which of its keys any row looks at: KEYS by KEYS; */
     int partial;               /* whether some row does not look at them all */
 } work;
+
+/* How many of `count` lines each block of rows fetches. */
+INLINE int share(const work *w, int count) { return w->count < 2 * ROWS ? count : (count * ROWS + w->count - 1) / w->count; }
 
 /* ---- the tile of keys ---------------------------------------------------------------------------------------------- */
 
@@ -264,16 +283,24 @@ INLINE void finish_scores(const work *w, int r) {
 /* Of k and v what this tile's keys point at. */
 INLINE void tile_scores(const work *w, __global const stored *k, __global const stored *v) {
     const attention_params *p = w->p;
+    const int each = share(w, FEW);
     for (int j = w->first; j < w->end; j += KEYS) {
         keys x = keys_of(k + j * p->k.l, &p->k, p->head_dim, keys_left(w, j), w->count, w->copy);
         const int last = j + KEYS == w->end;
-        x.ahead = last ? v + w->first * p->v.l : k + (j + KEYS) * p->k.l;
-        x.ahead_step = last ? p->v.l : p->k.l;
-        int r = 0;
-        for (; r + ROWS <= w->count; r += ROWS) {
-            for (int n = 0; n < KEYS; n += FEW) ON_KEYS(dots, w->s + r * TILE_KV + j + n, &x, n, w->q + r * w->q_step, w->q_step);
+        x.ahead.at = last ? v + w->first * p->v.l : k + (j + KEYS) * p->k.l;
+        x.ahead.key = last ? p->v.l : p->k.l;
+        const int blocks_end = w->count / ROWS * ROWS;
+        for (int n = 0; n < KEYS; n += NEAR_KEYS) {
+            for (int r = 0; r < blocks_end; r += ROWS) {
+                lines ahead = share_of(x.ahead, r / ROWS, each, FEW, x.ahead.key);
+                ahead.at += n * ahead.key;
+                for (int near = n; near < n + NEAR_KEYS; near += FEW, ahead.at += FEW * ahead.key)
+                    ON_KEYS(dots, w->s + r * TILE_KV + j + near, &x, near, ahead, w->q + r * w->q_step, w->q_step);
+            }
         }
-        for (; r < w->count; r++) ON_KEYS(dots_one, w->s + r * TILE_KV + j, &x, 0, w->q + r * w->q_step, w->q_step);
+        const lines ahead = share_of(x.ahead, 0, FEW, FEW, x.ahead.key);
+        for (int r = blocks_end; r < w->count; r++)
+            ON_KEYS(dots_one, w->s + r * TILE_KV + j, &x, 0, ahead, w->q + r * w->q_step, w->q_step);
     }
     if (!MODIFIED && !w->partial) return;
     for (int r = 0; r < w->count; r++) finish_scores(w, r);
@@ -327,19 +354,23 @@ static void add_live_values(const work *w, const keys *x, int r, int j) {
 
 INLINE void tile_values(const work *w, __global const stored *k, __global const stored *v) {
     const attention_params *p = w->p;
+    const int each = share(w, VALUE_LINES);
     for (int j = w->first; j < w->end; j += KEYS) {
         keys x = keys_of(v + j * p->v.l, &p->v, p->value_dim, keys_left(w, j), w->count, w->copy);
         const int last = j + KEYS == w->end;
-        x.ahead = last ? k + TILE_KV * p->k.l : v + (j + KEYS) * p->v.l;
-        x.ahead_step = last ? p->k.l : p->v.l;
+        x.ahead.at = last ? k + TILE_KV * p->k.l : v + (j + KEYS) * p->v.l;
+        x.ahead.key = last ? p->k.l : p->v.l;
         int r = 0;
         if (w->partial && !keys_are_finite(&x, w->out_step)) {
             for (; r < w->count; r++) add_live_values(w, &x, r, j);
             continue;
         }
-        for (; r + ROWS <= w->count; r += ROWS)
-            ON_KEYS(values, w->out + r * w->out_step, &x, 0, w->s + r * TILE_KV + j, w->out_step);
-        for (; r < w->count; r++) ON_KEYS(values_one, w->out + r * w->out_step, &x, 0, w->s + r * TILE_KV + j, w->out_step);
+        for (; r + ROWS <= w->count; r += ROWS) {
+            const lines ahead = share_of(x.ahead, r / ROWS, each, VALUE_LINES, LINE);
+            ON_KEYS(values, w->out + r * w->out_step, &x, 0, ahead, w->s + r * TILE_KV + j, w->out_step);
+        }
+        const lines ahead = share_of(x.ahead, 0, VALUE_LINES, VALUE_LINES, LINE);
+        for (; r < w->count; r++) ON_KEYS(values_one, w->out + r * w->out_step, &x, 0, ahead, w->s + r * TILE_KV + j, w->out_step);
     }
 }
 
