@@ -308,26 +308,42 @@ INLINE void tile_scores(const work *w, __global const stored *k, __global const 
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
-/* A row's scores to weights, not yet divided by their sum; what it gathered so far is rescaled to the new maximum. A NaN need not be
- * the maximum: its weight is NaN, and so is the sum. */
-INLINE void row_weights(const work *w, int r) {
-    row *row = &w->rows[r];
-    float *s = w->s + r * TILE_KV, *out = w->out + r * w->out_step, lanes[WIDTH], max = row->max;
-    vec top = vec_splat(-INFINITY);
-    for (int j = w->first; j < w->end; j += WIDTH) top = vec_max(top, vec_load(s + j));
-    vec_store(top, lanes);
-    for (int lane = 0; lane < WIDTH; lane++) max = lanes[lane] > max ? lanes[lane] : max;
-
-    const vec shift = vec_splat(max == -INFINITY ? 0.0f : max), rescale = weight_of(vec_splat(row->max) - shift);
-    vec sum = w->sums[r] * rescale;
-    for (int d = 0; d < w->out_step && max != row->max; d += WIDTH) vec_store(rescale * vec_load(out + d), out + d);
-    row->max = max;
-    for (int j = w->first; j < w->end; j += WIDTH) {
-        const vec weight = weight_of(vec_load(s + j) - shift);
-        sum += weight;
-        vec_store(weight, s + j);
+/* Scores of R rows to weights, not yet divided by their sums; what a row gathered so far is rescaled to the new maximum. A NaN need not
+ * be the maximum: its weight is NaN, and so is the sum. Several rows at a time, since each waits for its maximum. */
+#define DEFINE_WEIGHTS(name, R)                                                                                          \
+    INLINE void name(const work *w, int first) {                                                                         \
+        row *rows = &w->rows[first];                                                                                     \
+        float *s = w->s + first * TILE_KV, *out = w->out + first * w->out_step, lanes[R][WIDTH], max[R];                 \
+        vec top[R], shift[R], sum[R];                                                                                    \
+        UNROLL for (int r = 0; r < R; r++) top[r] = vec_splat(-INFINITY);                                                \
+        for (int j = w->first; j < w->end; j += WIDTH) UNROLL                                                            \
+            for (int r = 0; r < R; r++) top[r] = vec_max(top[r], vec_load(s + r * TILE_KV + j));                         \
+        UNROLL for (int r = 0; r < R; r++) vec_store(top[r], lanes[r]), max[r] = rows[r].max;                            \
+        for (int lane = 0; lane < WIDTH; lane++) UNROLL                                                                  \
+            for (int r = 0; r < R; r++) max[r] = lanes[r][lane] > max[r] ? lanes[r][lane] : max[r];                      \
+        UNROLL for (int r = 0; r < R; r++) {                                                                             \
+            shift[r] = vec_splat(max[r] == -INFINITY ? 0.0f : max[r]);                                                   \
+            const vec rescale = weight_of(vec_splat(rows[r].max) - shift[r]);                                            \
+            sum[r] = w->sums[first + r] * rescale;                                                                       \
+            for (int d = 0; d < w->out_step && max[r] != rows[r].max; d += WIDTH)                                        \
+                vec_store(rescale * vec_load(out + r * w->out_step + d), out + r * w->out_step + d);                     \
+            rows[r].max = max[r];                                                                                        \
+        }                                                                                                                \
+        for (int j = w->first; j < w->end; j += WIDTH) UNROLL                                                            \
+            for (int r = 0; r < R; r++) {                                                                                \
+                const vec weight = weight_of(vec_load(s + r * TILE_KV + j) - shift[r]);                                  \
+                sum[r] += weight;                                                                                        \
+                vec_store(weight, s + r * TILE_KV + j);                                                                  \
+            }                                                                                                            \
+        UNROLL for (int r = 0; r < R; r++) w->sums[first + r] = sum[r];                                                  \
     }
-    w->sums[r] = sum;
+DEFINE_WEIGHTS(rows_weights, ROWS)
+DEFINE_WEIGHTS(row_weights, 1)
+
+INLINE void tile_weights(const work *w) {
+    int r = 0;
+    for (; r + ROWS <= w->count; r += ROWS) rows_weights(w, r);
+    for (; r < w->count; r++) row_weights(w, r);
 }
 
 /* ---- values -------------------------------------------------------------------------------------------------------- */
@@ -393,7 +409,7 @@ INLINE void attend_part(work *w, __global const stored *k, __global const stored
     for (i64 start = live.first / TILE_KV * TILE_KV; start < live.end; start += TILE_KV) {
         if (!look_at_tile(w, start)) continue;
         tile_scores(w, k + start * w->p->k.l, v + start * w->p->v.l);
-        for (int r = 0; r < w->count; r++) row_weights(w, r);
+        tile_weights(w);
         tile_values(w, k + start * w->p->k.l, v + start * w->p->v.l);
     }
 }
