@@ -134,19 +134,21 @@ INLINE lines share_of(lines all, int n, int each, int count, i64 step) {
         for (; d < dim; d += WIDTH, ahead.at += WIDTH) name##_vector(out + d, v + d, step, ahead, s, dim);               \
     }
 
-/* As many sums as hide the latency of a multiply-add, and as there are registers for. */
-#define ROWS_VECTORS (WIDTH == 16 ? 4 : 2)
+/* As many sums as hide the latency of a multiply-add, and as there are registers for. The narrowest vectors take two instructions to
+ * broadcast a weight, and a copy more for each product: fewer rows, of more vectors. */
+#define VALUE_ROWS (WIDTH > 4 ? ROWS : ROWS / 2)
+#define ROWS_VECTORS (WIDTH == 8 ? 2 : 4)
 #define ROW_VECTORS 8
 /* How many keys meet all rows before the next do. */
 #define NEAR_KEYS (WIDTH > 4 ? FEW : KEYS)
 #define VALUE_LINES ((ROWS_VECTORS * WIDTH + LINE - 1) / LINE)
 DEFINE_DOTS(dots_copy, ROWS, FEW, FEW, __private, float, vec_load)
 DEFINE_DOTS(dots_one_copy, 1, KEYS, FEW, __private, float, vec_load)
-DEFINE_VALUES(values_copy, ROWS, ROWS_VECTORS, __private, float, vec_load)
+DEFINE_VALUES(values_copy, VALUE_ROWS, ROWS_VECTORS, __private, float, vec_load)
 DEFINE_VALUES(values_one_copy, 1, ROW_VECTORS, __private, float, vec_load)
 DEFINE_DOTS(dots_there, ROWS, FEW, FEW, __global, stored, stored_vec_load)
 DEFINE_DOTS(dots_one_there, 1, KEYS, FEW, __global, stored, stored_vec_load)
-DEFINE_VALUES(values_there, ROWS, ROWS_VECTORS, __global, stored, stored_vec_load)
+DEFINE_VALUES(values_there, VALUE_ROWS, ROWS_VECTORS, __global, stored, stored_vec_load)
 DEFINE_VALUES(values_one_there, 1, ROW_VECTORS, __global, stored, stored_vec_load)
 
 /* KEYS keys or values: element (j, d) is at j * step + d. */
@@ -167,7 +169,7 @@ typedef struct keys {
 
 /* How many rows at most read keys where they lie: 16-bit elements are converted for each block of rows then, and for more of them once,
  * into a copy. The narrowest vectors have no instructions for it. */
-#define ROWS_IN_PLACE (STORED_IS_REAL ? TILE_Q : WIDTH > 4 ? 2 * ROWS : ROWS)
+#define ROWS_IN_PLACE (STORED_IS_REAL ? TILE_Q : WIDTH > 4 ? 2 * ROWS : VALUE_ROWS)
 
 /* KEYS rows of a view, of which there are `count` to read, for so many rows of queries: where they lie if kernels of whole vectors
  * can read them there, else copied; 0 past the last row and the last column. */
@@ -215,8 +217,10 @@ typedef struct work {
     int partial;               /* whether some row does not look at them all */
 } work;
 
-/* How many of `count` lines each block of rows fetches. */
-INLINE int share(const work *w, int count) { return w->count < 2 * ROWS ? count : (count * ROWS + w->count - 1) / w->count; }
+/* How many of `count` lines each block of so many rows fetches. */
+INLINE int share(const work *w, int rows, int count) {
+    return w->count < 2 * rows ? count : (count * rows + w->count - 1) / w->count;
+}
 
 /* ---- the tile of keys ---------------------------------------------------------------------------------------------- */
 
@@ -283,7 +287,7 @@ INLINE void finish_scores(const work *w, int r) {
 /* Of k and v what this tile's keys point at. */
 INLINE void tile_scores(const work *w, __global const stored *k, __global const stored *v) {
     const attention_params *p = w->p;
-    const int each = share(w, FEW);
+    const int each = share(w, ROWS, FEW);
     for (int j = w->first; j < w->end; j += KEYS) {
         keys x = keys_of(k + j * p->k.l, &p->k, p->head_dim, keys_left(w, j), w->count, w->copy);
         const int last = j + KEYS == w->end;
@@ -370,7 +374,7 @@ static void add_live_values(const work *w, const keys *x, int r, int j) {
 
 INLINE void tile_values(const work *w, __global const stored *k, __global const stored *v) {
     const attention_params *p = w->p;
-    const int each = share(w, VALUE_LINES);
+    const int each = share(w, VALUE_ROWS, VALUE_LINES);
     for (int j = w->first; j < w->end; j += KEYS) {
         keys x = keys_of(v + j * p->v.l, &p->v, p->value_dim, keys_left(w, j), w->count, w->copy);
         const int last = j + KEYS == w->end;
@@ -381,8 +385,8 @@ INLINE void tile_values(const work *w, __global const stored *k, __global const 
             for (; r < w->count; r++) add_live_values(w, &x, r, j);
             continue;
         }
-        for (; r + ROWS <= w->count; r += ROWS) {
-            const lines ahead = share_of(x.ahead, r / ROWS, each, VALUE_LINES, LINE);
+        for (; r + VALUE_ROWS <= w->count; r += VALUE_ROWS) {
+            const lines ahead = share_of(x.ahead, r / VALUE_ROWS, each, VALUE_LINES, LINE);
             ON_KEYS(values, w->out + r * w->out_step, &x, 0, ahead, w->s + r * TILE_KV + j, w->out_step);
         }
         const lines ahead = share_of(x.ahead, 0, VALUE_LINES, VALUE_LINES, LINE);
