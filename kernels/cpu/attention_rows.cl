@@ -9,8 +9,14 @@
  *      P^T             = as in attention.cl                                 (attention_block.h)
  *      O[row][d]      += P^T[key][row] (broadcast) * V[key][d]              dims in lanes: V is read in the order in which it lies
  * K is read where it lies, whatever its strides; V if kernels of whole vectors can; 16-bit ones are converted a tile at a time.
- * While the first block reads some lines of a tile it has as many others fetched, in a few lines at a time: of V while scores are
- * computed, of the next K meanwhile V is added.
+ * Lines of V are fetched while scores are computed, of the next K while values are added: a few at a time, by all blocks alike, in the
+ * order in which they lie (fetched by the first block and across rows, 8 queries of 4 heads take 1.1 times as long).
+ *
+ * Which of the two does it depends on how many rows share a key, and so, then, does the order of sums: on len_q and heads, never on the
+ * batch. A row's own sums are the same whatever rows stand beside it.
+ * Tried (AVX-512, one core, D128, f32, in the second-level cache, percent of the FMA peak; 16 and 64 rows): attention_split.cl 64, 62;
+ * VECTORS 1 66 to 70, 72, since elements of K are then broadcast for one multiply-add each; with two sums for each of its few 64, 67;
+ * VECTORS 2 39, 83. TILE_KV 64 for 32: alike. AVX2, 64 rows, of 63 GFLOP/s: VECTORS 2 1.11, 3 1.02. SSE2, VECTORS 2: 0.9, so none.
  *
  * group: split_group_at (mask.h) with tiles of TILE_Q rows.
  * Private memory: (HEAD_DIM_MAX + VALUE_DIM_MAX) * (TILE_Q + TILE_KV) + TILE_KV * LANES floats, where MODIFIED TILE_KV * LANES more.

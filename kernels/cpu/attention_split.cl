@@ -1,5 +1,5 @@
 /* Attention of few queries over many keys, a part of the keys at a time: for each part softmax(scores) V over its live keys and
- * the log-sum-exp, which the role merge makes one.
+ * the log-sum-exp, which the role merge makes one. Where so many rows share a key that they fill vectors attention_rows.cl does it.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -11,21 +11,23 @@
  * K and V whose dims are neighbours are read where they lie; others, and 16-bit ones for many rows, are copied, converted, KEYS keys
  * at a time.
  *
- * group = ((part * batch + b) * heads_kv + g) * ceil(rows / TILE_Q) + tile of rows; row r of g is query r % len_q of head
- * g * ratio + r / len_q. Part `part` of member b is member part * batch + b of out and lse, both of f32.
+ * group: split_group_at (mask.h) with tiles of TILE_Q rows. Results are of f32.
  * Private memory: (HEAD_DIM_MAX + VALUE_DIM_MAX + TILE_KV) * TILE_Q + KEYS * DIM_MAX floats, where MODIFIED TILE_KV * TILE_Q more;
  * of it only what the dims and rows in use need is touched.
  *
  * MODIFIED, NaN: as in attention.cl. A masked key weighs 0; where V of KEYS keys of which some are masked is not finite, 0 * V may be
  * NaN, and each row goes over its live keys alone.
  *
- * Keys that come next are fetched while others are read, a line for each that is: in bursts they wait for one another.
+ * Keys that come next are fetched while others are read, a line for each that is: in bursts they wait for one another. Each block of
+ * ROWS rows fetches its share, so that there is something to wait for while the others compute.
  * Tried (AVX-512, one core, times reading and summing the same bytes, in turns; D128, 16384 keys, one query of 32 heads over 8; f32,
  * f16): as it is 1.23, 1.51; fetched in bursts of FEW keys, KEYS / ROWS keys added to rows in memory, f16 converted into a copy
  * 1.41, 1.98.
- * Tried (likewise, 16 queries): WIDTH rows in lanes and elements of K broadcast, as in attention.cl, 1.07 times as fast in f32 and 1.35 in
- * f16, but its sums are taken in another order: a head alone would have to fill its lanes up, and 8 queries of it then take 1.12 times
- * as long.
+ * Tried (likewise, f32, 8192 keys, 2 and 4 queries, times the same reading): all fetched by the first block 1.42, 2.23; a share by each
+ * 1.25, 2.06 to 2.12; and keys FEW at a time meeting all rows 1.20, 2.0. Lines fetched 8 to 64 KiB ahead into the second-level cache, one
+ * query: 1.15 to 1.29 for 1.04.
+ * Tried (likewise, bf16, 16384 keys, one query): widened in turns, even elements by a shift, odd ones by a mask, an instruction for each
+ * vector in place of two: in the second-level cache 1.10 times as fast, from the last cache 1.37 for 1.24 of the reading.
  * Tried (AVX2, one core, in that older form, times the processor time of the same reading; one query of 8 heads or of 32 over 8): as
  * it was 1.30, 1.36 to 1.45; without fetching ahead 1.74, 2.28; all of a tile of 32 keys fetched a phase ahead 1.40, 1.65; values of
  * ROWS x 2 vectors in registers while 32 keys go by, not fetched 1.65, 2.46; TILE_KV 64, 512 1.41, 1.47; 1.27, 1.46.
@@ -456,26 +458,26 @@ __kernel GROUP_OF_ONE void attention_split(__global const stored *restrict q, __
     q += p.base[0], k += p.base[1], v += p.base[2], out += p.base[3], lse += p.base[4], kv_lengths += p.base[5];
     mask += p.base[6], slopes += p.base[8];
     bias = bias_from(&p, bias, p.base[7]);
-    const i64 ratio = p.heads_q / p.heads_kv, count = ratio * p.len_q, tiles = (count + TILE_Q - 1) / TILE_Q;
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
-        const i64 r_0 = group % tiles * TILE_Q, g = group / tiles % p.heads_kv, b_out = group / tiles / p.heads_kv;
-        const i64 b = b_out % p.batch, part = b_out / p.batch;
-        const member whole = member_of(&p, kv_lengths, kv_lengths, kv_lengths, b);
+        const split_group at = split_group_at(&p, TILE_Q, group);
+        const member whole = member_of(&p, kv_lengths, kv_lengths, kv_lengths, at.b);
         const member m = MODIFIED ? within_elements(&p, whole) : whole;
-        const key_range all = {part * p.split, m.len_kv < (part + 1) * p.split ? m.len_kv : (part + 1) * p.split};
-        work w = {&p, &m, (int)(count - r_0 < TILE_Q ? count - r_0 : TILE_Q), WHOLE_VECTORS(p.head_dim), WHOLE_VECTORS(p.value_dim),
+        const key_range part = split_part(&p, &m, at.part);
+        const i64 left = at.rows - at.first;
+        work w = {&p, &m, (int)(left < TILE_Q ? left : TILE_Q), WHOLE_VECTORS(p.head_dim), WHOLE_VECTORS(p.value_dim),
                   rows, sums, (float *)q_memory, (float *)out_memory, (float *)s_memory, (float *)addends_memory,
                   (float *)copy_memory, 0, 0, 0, 0};
         for (int r = 0; r < w.count; r++) {
-            const i64 h = g * ratio + (r_0 + r) / p.len_q, i = (r_0 + r) % p.len_q;
-            const float slope = MODIFIED ? slope_of(&p, slopes, b, h) : 0.0f;
-            load_row(&w, r, q + b * p.q.b + h * p.q.h + i * p.q.l, all, i,
-                     row_options_of(&p, mask, bias, b, h, i, i + m.offset, slope));
+            const i64 h = at.h + (at.first + r) / p.len_q, i = (at.first + r) % p.len_q;
+            const float slope = MODIFIED ? slope_of(&p, slopes, at.b, h) : 0.0f;
+            load_row(&w, r, q + at.b * p.q.b + h * p.q.h + i * p.q.l, part, i,
+                     row_options_of(&p, mask, bias, at.b, h, i, i + m.offset, slope));
         }
-        attend_part(&w, k + b * p.k.b + g * p.k.h, v + b * p.v.b + g * p.v.h);
+        attend_part(&w, k + at.b * p.k.b + at.g * p.k.h, v + at.b * p.v.b + at.g * p.v.h);
         for (int r = 0; r < w.count; r++) {
-            const i64 h = g * ratio + (r_0 + r) / p.len_q, i = (r_0 + r) % p.len_q;
-            store_row(&w, r, out + b_out * p.out.b + h * p.out.h + i * p.out.l, lse + b_out * p.lse.b + h * p.lse.h + i * p.lse.l);
+            const i64 h = at.h + (at.first + r) / p.len_q, i = (at.first + r) % p.len_q;
+            store_row(&w, r, out + at.b_out * p.out.b + h * p.out.h + i * p.out.l,
+                      lse + at.b_out * p.lse.b + h * p.lse.h + i * p.lse.l);
         }
     }
 }
