@@ -31,6 +31,16 @@ static const struct probe {
      "22."},
     /* What the kernels do in its place. */
     {"two integers", "y[0] = 7; if (x < 8) y[0] = 1;\ny[1] = 7; if (x >= 8) y[1] = 1;\n", {1, 7}, 2, NULL, NULL, NULL},
+    {"a difference and a constant",
+     "const long left = x, missing = 8 - left, none = 8 + left;\n"
+     "y[0] = missing > 8 ? 0 : missing > 0 ? (int)left : 8;\n"
+     "y[1] = none > 8 ? 0 : none > 0 ? 1 : 8;\n"
+     "y[2] = 3 - left > 3 ? 0 : 3 - left > 0 ? (int)left : 3;\n",
+     {5, 0, 3},
+     3,
+     NULL,
+     NULL,
+     NULL},
     /* Mesa's commit ac0f643d, of 25.0.0: all rounds of a kernel's loops were counted together, and ended with the 65535th. */
     {"many rounds",
      "int rounds = 0;\n"

@@ -268,11 +268,12 @@ static const struct quirk {
     const char *platform, *name;  /* beginnings: the platform's, the device's */
     int major, minor, patch;      /* of the driver, the first that has it no longer */
     bool understates_work_groups; /* a kernel's largest work-group is said to be smaller than those that it runs */
+    bool counts_local_twice;      /* a kernel's local memory is said to be twice what it declares, so that half of the device's serves */
     const char *problem;          /* NULL, or why the device is used only where a family of rows is asked for by name */
 } quirks[] = {
     /* Mesa's rusticl, seen with 22.3.6 on llvmpipe: the largest work-group is said to be the SIMD width, 32, and those of 512 run.
-     * Local memory is counted twice, so that tiles past 16 KiB do not fit; without that limit its compiler crashes on some of them. */
-    {"rusticl", "", 23, 0, 0, .understates_work_groups = true},
+     * Of kernels that take more than half of the local memory there, it crashes on some. */
+    {"rusticl", "", 23, 0, 0, .understates_work_groups = true, .counts_local_twice = true},
     /* gallivm counted the rounds of all loops of a kernel together and left them at the 65536th, as if they had ended. */
     {"rusticl", "llvmpipe", 25, 0, 0, .problem = "before Mesa 25.0 this renderer ends a kernel's loops after 65535 rounds in all, and "
                                                  "results of large problems are wrong"},
@@ -293,6 +294,7 @@ static void apply_quirks(clattn__device *device) {
     for (const struct quirk *q = quirks; q < quirks + sizeof quirks / sizeof *quirks; q++) {
         if (!begins(info->platform, q->platform) || !begins(info->name, q->name) || !is_before(info->driver, q)) continue;
         device->understates_work_groups |= q->understates_work_groups;
+        if (q->counts_local_twice) device->local_bytes /= 2;
         if (!q->problem || info->problem[0]) continue;
         clattn__text_copy(q->problem, info->problem, sizeof info->problem);
         device->opens_by_family = true;

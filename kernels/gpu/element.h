@@ -66,7 +66,7 @@ INLINE element narrow(float x) { return bf16_of_float(x); }
 #endif
 
 /* to[0], to[stride], ...: the first `count` of four; one store where memory allows it. `count` is an int: Mesa before 24.1.3 takes no
- * int for less than a constant of 64 bits (-2^31 of one of its rules loses its sign), and nothing would be written. */
+ * widened int for less than a constant of 64 bits (-2^31 in a rule of its compiler loses its sign), and nothing would be written. */
 #define WRITE_FOUR(name, type, of_float)                                                                                       \
     INLINE void name(global type *to, i64 stride, float4 value, int count) {                                                   \
         const type each[4] = {of_float(value.x), of_float(value.y), of_float(value.z), of_float(value.w)};                     \
