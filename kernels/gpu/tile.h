@@ -40,6 +40,11 @@
 /* float4 of a line of `columns` that one work-item multiplies. */
 #define TILE_COLUMNS(columns) ((columns) / 4 / ACROSS)
 
+/* Lines of a tile a turn of the loop that multiplies: more where an item has few rows, since a line is few multiply-adds there;
+ * half of them at most, or the loop that compilers keep loads together by is gone. */
+#define LINES_A_TURN(depth) (REG_M <= 2 || (depth) < 8 ? (depth) / 2 : 4)
+#define MOST_LINES_A_TURN 16
+
 /* The most of each that a kernel asks for; one with further tiles says so before it includes this. */
 #ifndef MOST_SLOTS
 #define MOST_SLOTS MAX(TILE_SLOTS(TILE_M, TILE_K), TILE_SLOTS(TILE_N, TILE_K))
@@ -188,16 +193,22 @@ INLINE void read_rows(float *rows, const local float4 *tile, int k) {
 #endif
 }
 
-/* acc[r][c] += sum over k < depth of A[k][row r] * B[k][column float4 c], in the order of k. */
+/* acc[r][c] += sum over k < depth of A[k][row r] * B[k][column float4 c], in the order of k. The line of B is stepped: an index
+ * that is multiplied out costs two instructions a line. */
 INLINE void tile_multiply(float4 *acc, const local float4 *a, const local float4 *b, int columns, int depth) {
     const int vectors = TILE_COLUMNS(columns);
-#pragma unroll 4
-    for (int k = 0; k < depth; k++) {
-        float a_k[REG_M];
-        read_rows(a_k, a, k);
-        EACH(c, vectors, MOST_COLUMNS) {
-            const float4 b_k = b[k * TILE_LINE(columns) / 4 + c * ACROSS + item_column()];
-            UNROLL for (int r = 0; r < REG_M; r++) acc[r * vectors + c] += a_k[r] * b_k;
+    const local float4 *line = b + item_column();
+    const int turn = LINES_A_TURN(depth);
+#pragma unroll 1
+    for (int k = 0; k < depth; k += turn) {
+        EACH(n, turn, MOST_LINES_A_TURN) {
+            float a_k[REG_M];
+            read_rows(a_k, a, k + n);
+            EACH(c, vectors, MOST_COLUMNS) {
+                const float4 b_k = line[c * ACROSS];
+                UNROLL for (int r = 0; r < REG_M; r++) acc[r * vectors + c] += a_k[r] * b_k;
+            }
+            line += TILE_LINE(columns) / 4;
         }
     }
 }
