@@ -43,7 +43,7 @@
 
 /* Lines of a tile a turn of the loop that multiplies: more where an item has few rows, since a line is few multiply-adds there,
  * but fewer than there are, or the loop that compilers keep loads together by is gone. */
-#define LINES_A_TURN(depth) (REG_M <= 2 || (depth) <= 32 / REG_M ? (depth) / 2 : 16 / REG_M)
+#define LINES_A_TURN(depth) (REG_M <= 2 || (depth) <= 32 / REG_M ? ((depth) + 1) / 2 : 16 / REG_M)
 #define MOST_LINES_A_TURN 16
 
 /* The most of each that a kernel asks for; one with further tiles says so before it includes this. */
@@ -157,7 +157,11 @@ INLINE void fetch_walk(element *slots, const global element *from, i64 slow_stri
             load_run(slots + n * w.run, at, w.run);
         } else {
             const int left = line_of(w, n) < slow_limit ? fast_limit - place_of(w, n) : 0;
-            EACH(e, w.run, 4) slots[n * w.run + e] = e < left ? at[e * fast_stride] : 0;
+            const global element *each = at;
+            EACH(e, w.run, 4) {
+                slots[n * w.run + e] = e < left ? *each : 0;
+                each += fast_stride;
+            }
         }
         at += (n + 1) % w.per_line ? next_run : next_line;
     }
