@@ -100,8 +100,9 @@ INLINE void values_copy(real *to, __global const stored *v, const attention_para
     }
 }
 
-/* The tile from `start` on, of which only these keys are looked at. */
-INLINE void kv_tile_load(kv_tile *tile, const memory *mem, const head *hd, const attention_params *p, i64 start, key_range keys) {
+/* The tile from `start` on, of which only live keys are looked at. */
+INLINE void kv_tile_load(kv_tile *tile, const memory *mem, const head *hd, const attention_params *p, i64 start, key_range live) {
+    const key_range keys = range_in_tile(live, start, TILE_KV);
     __global const stored *k = hd->k + start * p->k.l, *v = hd->v + start * p->v.l;
     const i64 blocks = ((hd->rows < TILE_Q ? hd->rows : TILE_Q) + LANES - 1) / LANES, left = hd->part.end - start - TILE_KV;
     const i64 next = left < 0 ? 0 : left < TILE_KV ? left : TILE_KV;
