@@ -6,16 +6,18 @@
  * Who includes it has included attention_block.h and defined
  *      OUT_DIM(p)                                   value_dim, or what it is padded to
  *      block_load(mem, n, hd, p, m, first)          the queries of block n, from `first` on
- *      kv_tile, kv_tile_load(tile, mem, hd, p, start, live)    a tile of keys and values, of which live ones are looked at
+ *      kv_tile, kv_tile_load(tile, mem, hd, p, first, start, live)    a tile of keys and values, of which live ones are looked at,
+ *                                                   for the group from query `first` on
+ *      FIRST_TILES                                  how many tiles nothing but fetch_first fetches
  *      block_scores(blk, mem, n, rows, tile, at, p) scores of block n, and block_maximum of them; the first is of key `at` of the tile
  *      block_values(blk, mem, n, tile, at, p)       block n's sums, rescaled, and the tile's values by the weights in mem->s
  */
 #ifndef CLATTN_KERNELS_CPU_ATTENTION_WALK_H
 #define CLATTN_KERNELS_CPU_ATTENTION_WALK_H
 
-/* Have the first tiles of K and V near while the queries are transposed; later ones the processor sees coming. */
+/* Have the first tiles of K and V near while the queries are transposed. */
 INLINE void fetch_first(const head *hd, const attention_params *p, key_range live) {
-    const i64 end = live.first + 2 * TILE_KV < live.end ? live.first + 2 * TILE_KV : live.end;
+    const i64 some = live.first + FIRST_TILES * TILE_KV, end = some < live.end ? some : live.end;
     for (i64 j = live.first; j < end; j++) {
         for (int d = 0; d < p->head_dim; d += LINE) FETCH(hd->k + j * p->k.l + d * p->k.d);
         for (int d = 0; d < p->value_dim; d += LINE) FETCH(hd->v + j * p->v.l + d * p->v.d);
@@ -49,7 +51,7 @@ INLINE void attend(const memory *mem, const head *hd, const attention_params *p,
             const row_options *block_rows = &rows[MODIFIED ? n * LANES : 0];
             if (!block_looks(blk, mem, block_rows, hd, p, m, first + n * LANES, start)) continue;
             if (!loaded) {
-                kv_tile_load(&tile, mem, hd, p, start, live);
+                kv_tile_load(&tile, mem, hd, p, first, start, live);
                 loaded = 1;
             }
             block_scores(blk, mem, n, block_rows, &tile, blk->start - start, p);
