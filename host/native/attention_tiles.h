@@ -54,7 +54,7 @@ INLINE void block_load(const memory *mem, int n, const head *hd, const attention
     const int dim = p->head_dim, pairs = PADDED(dim) / 2;
     uint32_t *qt = mem->qt + n * pairs * LANES;
     for (int lane = 0; lane < LANES; lane++) {
-        const stored *row = hd->q + query_in_lane(m, first, lane) * p->q.l;
+        const stored *row = hd->q + row_at(&p->q, m, row_in_lane(hd, first, lane));
         for (int k = 0; k < pairs; k++) {
             const uint32_t low = 2 * k < dim ? row[2 * k * p->q.d] : 0, high = 2 * k + 1 < dim ? row[(2 * k + 1) * p->q.d] : 0;
             qt[k * LANES + lane] = low | high << 16;

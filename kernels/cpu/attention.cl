@@ -153,25 +153,8 @@ INLINE value_tile values_load(const memory *mem, __global const stored *v, const
 }
 #endif
 
-/* WIDTH dims of WIDTH queries from `first` on, which stand in lanes then. */
-INLINE void load_square(real *qt, __global const stored *q, i64 l, const member *m, i64 first, real scale) {
-    vec square[WIDTH];
-    UNROLL for (int n = 0; n < WIDTH; n++) square[n] = stored_vec_load(q + query_in_lane(m, first, n) * l) * scale;
-    transpose(square);
-    UNROLL for (int n = 0; n < WIDTH; n++) vec_store_aligned(square[n], qt + n * LANES);
-}
-
 INLINE void block_load(const memory *mem, int n, const head *hd, const attention_params *p, const member *m, i64 first) {
-    real *qt = mem->qt + n * LANES * p->head_dim;
-    const real scale = block_scale(p);
-    const int whole = p->q.d == 1 ? p->head_dim / WIDTH * WIDTH : 0;
-    for (int lane = 0; lane < LANES; lane += WIDTH) {
-        for (int d = 0; d < whole; d += WIDTH) load_square(qt + d * LANES + lane, hd->q + d, p->q.l, m, first + lane, scale);
-    }
-    for (int lane = 0; lane < LANES; lane++) {
-        __global const stored *row = hd->q + query_in_lane(m, first, lane) * p->q.l;
-        for (int d = whole; d < p->head_dim; d++) qt[d * LANES + lane] = stored_load(row + d * p->q.d) * scale;
-    }
+    rows_load(mem->qt + n * LANES * p->head_dim, hd, p, m, first);
 }
 
 /* Rows to fetch: element d of row j lies `row_step` * j + `step` * d bytes from `at`. */
