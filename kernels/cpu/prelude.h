@@ -220,48 +220,49 @@ static inline int ivec_any(ivec x) {
 #define LN_2 REAL(0.693147180559945309)
 
 /* What the exponentials know of the type: exponents of 2 from -EXP_BIAS (0) to EXP_BIAS + 1 (infinity); EXP_ROUND, so large
- * that x + EXP_ROUND has no room for a fraction and its low bits are the exponent of 2^x; ln(2) as LN_2_HIGH, so short that a
+ * that x + EXP_ROUND has no room for a fraction and its low bits are the exponent of 2^(x - 1); ln(2) as LN_2_HIGH, so short that a
  * product with an exponent is exact, and what it lacks. */
 #if DTYPE == DTYPE_F64
 #define EXP_BIAS 1023.0
-#define EXP_ROUND (6755399441055744.0 + EXP_BIAS)
+#define EXP_ROUND (6755399441055744.0 + EXP_BIAS - 1.0)
 #define EXP_SHIFT 52
 #define LN_2_HIGH 0.69314718036912381649
 #define LN_2_LOW 1.9082149292705877e-10
 #else
 #define EXP_BIAS 127.0f
-#define EXP_ROUND (12582912.0f + EXP_BIAS)
+#define EXP_ROUND (12582912.0f + EXP_BIAS - 1.0f)
 #define EXP_SHIFT 23
 #define LN_2_HIGH 0.693359375f
 #define LN_2_LOW -2.12194440e-4f
 #endif
 
-/* 2^f for |f| <= 1/2: the polynomial of least maximal relative error (f32 1e-7, f64 2e-17) among those with constant term 1. */
+/* 2^(f + 1) for |f| <= 1/2: the polynomial of least maximal relative error (f32 1e-7, f64 2e-17) among those with constant term 2. */
 INLINE vec vec_exp2_fraction(vec f) {
 #if DTYPE == DTYPE_F64
-    vec y = vec_splat(4.07808253608618615e-10);
-    y = y * f + 7.07257032075841552e-9;
-    y = y * f + 1.0180647576596453e-7;
-    y = y * f + 1.32154426757972389e-6;
-    y = y * f + 1.52527273854276346e-5;
-    y = y * f + 1.54035304415713795e-4;
-    y = y * f + 1.33335581534396772e-3;
-    y = y * f + 9.61812910760700282e-3;
-    y = y * f + 5.5504108664790396e-2;
-    y = y * f + 2.4022650695910098e-1;
-    y = y * f + 6.93147180559945697e-1;
-    return y * f + 1.0;
+    vec y = vec_splat(8.1561650721723723e-10);
+    y = y * f + 1.414514064151683104e-8;
+    y = y * f + 2.0361295153192906e-7;
+    y = y * f + 2.64308853515944778e-6;
+    y = y * f + 3.05054547708552692e-5;
+    y = y * f + 3.0807060883142759e-4;
+    y = y * f + 2.66671163068793544e-3;
+    y = y * f + 1.923625821521400564e-2;
+    y = y * f + 1.11008217329580792e-1;
+    y = y * f + 4.8045301391820196e-1;
+    y = y * f + 1.386294361119891394;
+    return y * f + 2.0;
 #else
-    vec y = vec_splat(1.32647273e-3f);
-    y = y * f + 9.67151299e-3f;
-    y = y * f + 5.55073358e-2f;
-    y = y * f + 2.40222424e-1f;
-    y = y * f + 6.93147004e-1f;
-    return y * f + 1.0f;
+    vec y = vec_splat(2.65294546e-3f);
+    y = y * f + 1.934302598e-2f;
+    y = y * f + 1.110146716e-1f;
+    y = y * f + 4.80444848e-1f;
+    y = y * f + 1.386294008f;
+    return y * f + 2.0f;
 #endif
 }
 
-/* 2^f * 2^n for |f| <= 1/2, n an exponent plus EXP_ROUND. */
+/* 2^f * 2^n for |f| <= 1/2, n an exponent plus EXP_ROUND; 0 for the least normal exponent, as for those below it: a number that is
+ * not normal costs what a hundred products do, each time it is met. So half of 2^n is what the exponent's bits hold. */
 INLINE vec vec_exp2_parts(vec n, vec f) { return vec_exp2_fraction(f) * vec_of_bits(vec_bits(n) << EXP_SHIFT); }
 
 /* What vec_exp2 takes of AVX-512: the sum rounded down; what is left of a over the next 32nd below it; of 32 elements those that the
@@ -291,7 +292,7 @@ INLINE vec vec_exp2_parts(vec n, vec f) { return vec_exp2_fraction(f) * vec_of_b
 #endif
 #endif
 
-/* 2^x for x <= EXP_BIAS + 1, relative error below 2e-7 (f64: 3e-16); 0 where that is not a normal number, down to -infinity;
+/* 2^x for x < EXP_BIAS + 1, relative error below 2e-7 (f64: 3e-16); 0 from -EXP_BIAS + 1.5 down to -infinity, or a little below;
  * NaN stays. */
 #if defined(TABLE_EXP2)
 /* 11 instructions of arithmetic where the polynomial alone takes 13, the subtraction and the sum beside it included: 2^(n / 32) from
@@ -307,17 +308,17 @@ INLINE vec vec_exp2(vec x) {
 }
 #else
 INLINE vec vec_exp2(vec x) {
-    x = vec_max(vec_splat(-EXP_BIAS), x);
+    x = vec_max(vec_splat(REAL(1.0) - EXP_BIAS), x);
     vec n = x + EXP_ROUND;
     return vec_exp2_parts(n, x - (n - EXP_ROUND));
 }
 #endif
 
-/* e^x, relative error below 3e-7 (f64: 5e-16); 0 below -87.7 (-708.8), infinity above 88.37 (709.4); NaN stays. ln(2) in two
+/* e^x, relative error below 3e-7 (f64: 5e-16); 0 below -87.0 (-708.0), infinity above 88.73 (709.79); NaN stays. ln(2) in two
  * parts keeps large arguments as accurate as small ones. */
 INLINE vec vec_exp(vec x) {
-    x = vec_max(vec_splat(-EXP_BIAS * LN_2), x);
-    x = -vec_max(vec_splat(-(EXP_BIAS + REAL(1.0)) * LN_2), -x);
+    x = vec_max(vec_splat((REAL(1.0) - EXP_BIAS) * LN_2), x);
+    x = -vec_max(vec_splat(-(EXP_BIAS + REAL(1.25)) * LN_2), -x);
     vec n = x * LOG2_E + EXP_ROUND, whole = n - EXP_ROUND;
     vec rest = x - whole * LN_2_HIGH;
     return vec_exp2_parts(n, (rest - whole * LN_2_LOW) * LOG2_E);
