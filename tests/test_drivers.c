@@ -117,10 +117,31 @@ START_TEST(faults_are_those_that_are_known) {
 }
 END_TEST
 
+/* What is used in spite of a fault, as its rows were asked for by name, says so; without that name it is refused. */
+START_TEST(a_faulty_device_is_used_by_name_alone) {
+    for (size_t d = 0; d < test_device_count(); d++) {
+        clattn_context *context = test_context(d);
+        if (!context || !context->device.opens_by_family) continue;
+        clattn_context_options options = CLATTN_CONTEXT_OPTIONS_INIT;
+        clattn_context *refused;
+        char text[4096], id[32], error[4096];
+        clattn_context_explain(context, text, sizeof text);
+        ck_assert_msg(strstr(text, context->device.info.problem) != NULL, "%s", text);
+        snprintf(id, sizeof id, "%.*s", (int)strlen(context->device.info.id) - 4, context->device.info.id); /* less ":gpu" */
+        options.device = id;
+        options.error = error;
+        options.error_size = sizeof error;
+        ck_assert_int_eq(clattn_context_create(&options, &refused), CLATTN_ERROR_DEVICE);
+        ck_assert_msg(strstr(error, context->device.info.problem) != NULL, "%s", error);
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("drivers");
     TCase *tests = tcase_create("drivers");
     tcase_add_loop_test(tests, faults_are_those_that_are_known, 0, COUNT(probes));
+    tcase_add_test(tests, a_faulty_device_is_used_by_name_alone);
     suite_add_tcase(suite, tests);
     return run_device_suite(suite);
 }

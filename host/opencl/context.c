@@ -49,6 +49,7 @@ static clattn_status check_usable(clattn_context *context, const clattn__device 
     if (!device->info.problem[0]) return CLATTN_OK;
     if (family && device->opens_by_family) {
         clattn__text_add(&context->why, "%s is used as it was asked for, and yet: %s\n", device->info.id, device->info.problem);
+        clattn__log(context, CLATTN_LOG_WARNING, "%s: %s", device->info.id, device->info.problem);
         return CLATTN_OK;
     }
     return clattn__fail(context, CLATTN_ERROR_DEVICE, "%s (%s) cannot be used: %s", device->info.id, device->info.name,
