@@ -116,7 +116,7 @@ static const attention_case fused_cases[] = {
     {"f32 with all options", 1, 2, 1, 5, 69, 19, 21, ALL_OPTIONS},
     {"f32 in a window", 1, 2, 1, 5, 69, 19, 21, .has_window = 1, .left = 60, .right = 3, .sinks = true, .lengths = true},
     {"f16 causal", 1, 1, 1, 67, 9, 5, 7, .causal = 1, .dtype = CLATTN_F16},
-    {"f32 ragged", 2, 1, 1, 5, 9, 3, 5, .ragged = true},
+    {"bf16 ragged", 2, 1, 1, 5, 9, 3, 5, .ragged = true, .dtype = CLATTN_BF16},
     {"bf16 with all options", 1, 1, 1, 35, 69, 35, 37, ALL_OPTIONS, .dtype = CLATTN_BF16},
 };
 /* Of fragments. A tile of keys that every query sees, one that some see, one with a
@@ -151,14 +151,40 @@ static const plain_sizes lstm_sizes = {.cell = CLATTN_CELL_LSTM, .batch = 3, .le
 
 /* ---- runs ---------------------------------------------------------------------------------------------------------- */
 
-/* One row in its context, and what has been run. */
+/* One row, in a context for each case: oclgrind takes memory that a case had and gave back for what it was then. */
 typedef struct trial {
     const clattn__row *row;
     clattn_context *context, *reference;
-    clattn__text shapes;
+    clattn__text shapes; /* what has been run */
+    findings found;
 } trial;
 
-static void must(trial *t, const char *what, verdict v) {
+static void add_findings(findings *all, findings f) {
+    if (!total(all)) memcpy(all->first, f.first, sizeof all->first);
+    all->races += f.races;
+    all->bounds += f.bounds;
+    all->uninitialized += f.uninitialized;
+    all->other += f.other;
+}
+
+/* Of the other roles in a plan rows of one work-item serve, which waste the least of these small shapes: interpreting is slow.
+ */
+static void spare_the_others(clattn_context *context, const clattn__row *row) {
+    for (const clattn__row *other = clattn__rows; other < clattn__rows + clattn__row_count; other++)
+        if (other->role != row->role && clattn__row_macro(other, "WORK_GROUP", 1) > 1 && !clattn__row_ban(context, other, NULL))
+            ck_abort_msg("out of memory");
+}
+
+static void begin_case(trial *t) {
+    const clattn__params none = {0};
+    t->context = open_for(t->row);
+    force_row(t->context, t->row, &none);
+    spare_the_others(t->context, t->row);
+}
+
+static void end_case(trial *t, const char *what, verdict v) {
+    clattn_context_destroy(t->context);
+    add_findings(&t->found, read_log());
     clattn__text_add(&t->shapes, "%s%s", t->shapes.length ? "; " : "", what);
     if (!v.ok) ck_abort_msg("%s, %s: %s", t->row->name, what, v.text);
 }
@@ -207,10 +233,11 @@ static void attend(trial *t, const attention_case *cases, size_t count, clattn_a
         attention_problem p = draw_with_queries(&c, &r);
         const bool ragged = cases[n].ragged;
         attention_results results;
+        begin_case(t);
         verdict v = attention_try(t->context, &p, LAYOUT_BHLD, ragged ? CLATTN_ALGORITHM_AUTO : algorithm,
                                   attention_outputs(&p, algorithm), &results);
         if (v.ok) v = attention_judge(&results, &p);
-        must(t, cases[n].name, v);
+        end_case(t, cases[n].name, v);
         ck_assert_msg(strstr(results.row, t->row->name) != NULL, "%s: %s ran instead of %s", cases[n].name, results.row,
                       t->row->name);
         attention_results_free(&results);
@@ -220,7 +247,8 @@ static void attend(trial *t, const attention_case *cases, size_t count, clattn_a
 
 static void compute(trial *t, const char *what, const plain_problem *p, const clattn_plan_options *options) {
     rng r = rng_make(7);
-    must(t, what, plain_try(t->context, t->reference, p, options, &r));
+    begin_case(t);
+    end_case(t, what, plain_try(t->context, t->reference, p, options, &r));
 }
 
 /* What a context makes of a product in f16 or bf16, of w as it is stored or of its transpose. */
@@ -252,6 +280,7 @@ static float *narrow_product(clattn_context *context, clattn_dtype dtype, bool t
 static void project_narrow(trial *t, const char *what, clattn_dtype dtype, bool transposed) {
     enum { COUNT_OF_Y = 5 * 23 };
     const float ulp = dtype == CLATTN_F16 ? 0x1p-10f : 0x1p-7f;
+    begin_case(t);
     float *y = narrow_product(t->context, dtype, transposed), *right = narrow_product(t->reference, dtype, transposed);
     verdict v = {.ok = true};
     for (int n = 0; n < COUNT_OF_Y && v.ok; n++) {
@@ -261,7 +290,7 @@ static void project_narrow(trial *t, const char *what, clattn_dtype dtype, bool 
     }
     free(right);
     free(y);
-    must(t, what, v);
+    end_case(t, what, v);
 }
 
 static void recur(trial *t, const plain_sizes *sizes, clattn_recurrence_form form) {
@@ -329,29 +358,20 @@ static void run_role(trial *t) {
     }
 }
 
-/* Of the other roles in a plan rows of one work-item serve, which waste the least of these small shapes: interpreting is slow.
- */
-static void spare_the_others(clattn_context *context, const clattn__row *row) {
-    for (const clattn__row *other = clattn__rows; other < clattn__rows + clattn__row_count; other++)
-        if (other->role != row->role && clattn__row_macro(other, "WORK_GROUP", 1) > 1 && !clattn__row_ban(context, other, NULL))
-            ck_abort_msg("out of memory");
-}
-
 static findings try_row(const clattn__row *row, clattn__text *shapes) {
-    const clattn__params none = {0};
-    trial t = {.row = row, .context = open_for(row), .reference = open_device("reference")};
-    force_row(t.context, row, &none);
-    spare_the_others(t.context, row);
+    trial t = {.row = row, .reference = open_device("reference")};
     run_role(&t);
-    clattn_context_destroy(t.context);
     clattn_context_destroy(t.reference);
     *shapes = t.shapes;
-    return read_log();
+    return t.found;
 }
 
-/* Fragments of large tiles take oclgrind a quarter of a minute a row, and their source is that of rows with smaller ones. */
+/* Rows of fragments that take oclgrind a quarter of a minute each: those of large tiles, and where it follows values all that
+ * attend. */
 static bool takes_long(const clattn__row *row) {
-    return watched != MEMCHECK && clattn__row_macro(row, "MMA", 0) && clattn__row_macro(row, "LOCAL_BYTES", 0) > 32768;
+    if (watched == MEMCHECK || !clattn__row_macro(row, "MMA", 0)) return false;
+    const bool attends = row->role == CLATTN__ROLE_ATTENTION;
+    return clattn__row_macro(row, "LOCAL_BYTES", 0) > 32768 || (attends && watched == UNINITIALIZED);
 }
 
 /* Why a row cannot be watched, or NULL. */
@@ -359,8 +379,8 @@ static const char *blind_spot(const clattn__row *row) {
     const bool cpu = row->family == CLATTN__FAMILY_CPU || row->family == CLATTN__FAMILY_NATIVE;
     if (row->family == CLATTN__FAMILY_CLBLAST) return "a library's kernels";
     if (watched != MEMCHECK && row->family == CLATTN__FAMILY_NATIVE) return "a row of the native backend, for memcheck";
-    if (watched == UNINITIALIZED && strcmp(row->source, "cpu/attention_split.cl") == 0)
-        return "oclgrind 21.10 crashes where it follows this source's shuffles; memcheck covers it";
+    if (watched == UNINITIALIZED && row->family == CLATTN__FAMILY_CPU)
+        return "oclgrind 21.10 loses what vectors hold; memcheck follows this source as it is compiled natively";
     if (watched == MEMCHECK && !cpu) return "not a row of the native backend";
     if (watched == MEMCHECK && clattn__row_macro(row, "VECTOR_WIDTH", 0) == 16) return "valgrind knows no AVX-512";
     return NULL;
@@ -450,7 +470,7 @@ static const clattn__row *row_named(const char *name) {
 }
 
 START_TEST(planted_fault_is_caught) {
-    if (planted[_i].seen_by != watched) return;
+    if (planted[_i].seen_by != watched || only || is_long) return;
     const clattn__row *row = row_named(planted[_i].row);
     const clattn__params none = {0};
     clattn_context *context = open_for(row);
@@ -476,8 +496,9 @@ int main(int argc, char **argv) {
     only = argc > 2 && !is_long ? argv[2] : NULL;
     Suite *suite = suite_create("races");
     TCase *tests = tcase_create("races");
-    tcase_add_loop_test(tests, planted_fault_is_caught, 0, COUNT(planted));
     tcase_add_loop_test(tests, row_is_clean, 0, (int)clattn__row_count);
+    /* after the rows: what a fault left in oclgrind's memory of what is set would be found again in them */
+    tcase_add_loop_test(tests, planted_fault_is_caught, 0, COUNT(planted));
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }

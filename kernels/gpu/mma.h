@@ -175,8 +175,8 @@ INLINE void put_half(local uint *at, int which, uint half_x) {
 INLINE uint take(local uint *at) {
     return atomic_or(at, 0);
 }
-INLINE uint8 take_eight(local uint *at) {
-    return (uint8)(take(at), take(at + 1), take(at + 2), take(at + 3), take(at + 4), take(at + 5), take(at + 6), take(at + 7));
+INLINE uint4 take_four(local uint *at) {
+    return (uint4)(take(at), take(at + 1), take(at + 2), take(at + 3));
 }
 #else
 INLINE void meet(void) {
@@ -191,8 +191,8 @@ INLINE void put_half(local uint *at, int which, uint half_x) {
 INLINE uint take(local uint *at) {
     return *at;
 }
-INLINE uint8 take_eight(local uint *at) {
-    return vload8(0, at);
+INLINE uint4 take_four(local uint *at) {
+    return vload4(0, at);
 }
 #endif
 
@@ -459,19 +459,19 @@ INLINE void multiply(local uint *exchange, float *block, const uint *rows, const
 }
 #endif
 #else
-/* Sixteen elements. Vectors, because what interprets kernels takes as long for one of 16 as for one element. */
-INLINE float16 take_line(local uint *line) {
-    const ushort16 bits = as_ushort16(take_eight(line));
+/* Eight elements. Vectors, because what interprets kernels takes as long for one of them as for a number; not of sixteen, of
+ * which oclgrind 21.10 takes the twelfth for unset. */
+INLINE float8 take_eight(local uint *at) {
+    const ushort8 bits = as_ushort8(take_four(at));
 #if DTYPE == DTYPE_F16
-    return vload_half16(0, (const half *)&bits);
+    return vload_half8(0, (const half *)&bits);
 #else
-    return as_float16(convert_uint16(bits) << 16);
+    return as_float8(convert_uint8(bits) << 16);
 #endif
 }
 
-INLINE float sum_of_16(float16 x) {
-    const float8 eight = x.lo + x.hi;
-    const float4 four = eight.lo + eight.hi;
+INLINE float sum_of_eight(float8 x) {
+    const float4 four = x.lo + x.hi;
     return four.x + four.y + (four.z + four.w);
 }
 
@@ -503,10 +503,12 @@ INLINE void multiply(local uint *exchange, float *block, const uint *rows, const
     put_columns(all_columns, columns);
     meet();
     MMA_UNROLL for (int r = 0; r < LANE_ROWS; r++) {
-        const float16 row = take_line(all_rows + BLOCK_ROW(l, ROW_ELEMENT(r, 0)) * 8);
+        local uint *row = all_rows + BLOCK_ROW(l, ROW_ELEMENT(r, 0)) * 8;
+        const float8 low = take_eight(row), high = take_eight(row + 4);
         MMA_UNROLL for (int n = 0; n < BLOCK / LANE_ROWS; n++) {
             const int e = ROW_ELEMENT(r, n);
-            block[e] += sum_of_16(row * take_line(all_columns + BLOCK_COLUMN(l, e) * 8));
+            local uint *column = all_columns + BLOCK_COLUMN(l, e) * 8;
+            block[e] += sum_of_eight(low * take_eight(column) + high * take_eight(column + 4));
         }
     }
 }
