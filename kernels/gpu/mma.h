@@ -32,6 +32,9 @@
  * Without the instructions, lanes put their operands into local memory where the layout says, and multiply what lies there:
  * every work-item of the group must come to each product and each exchange, as often as the others. That computes the same sums
  * in another order; it is there for tests, and is slow.
+ *
+ * Under a detector of races (MMA_WATCHED) those exchanges are atomic, and their barriers are of no use to accesses of tiles:
+ * else they would hide that a barrier of the kernel is missing.
  */
 #ifndef CLATTN_GPU_MMA_H
 #define CLATTN_GPU_MMA_H
@@ -154,6 +157,45 @@
 #define EXCHANGE_UINTS (WARPS * OPERAND_COPIES * OPERAND_ELEMENTS / 2)
 #endif
 
+/* Local memory through which the emulation's lanes give one another what they hold; put and taken between meetings. */
+#ifndef MMA_WATCHED
+#define MMA_WATCHED 0
+#endif
+#if MMA_WATCHED
+INLINE void meet(void) {
+    barrier(CLK_GLOBAL_MEM_FENCE);
+}
+INLINE void put(local uint *at, uint x) {
+    (void)atomic_xchg(at, x);
+}
+INLINE void put_half(local uint *at, int which, uint half_x) {
+    (void)atomic_and(at, 0xffff0000 >> 16 * which);
+    (void)atomic_or(at, half_x << 16 * which);
+}
+INLINE uint take(local uint *at) {
+    return atomic_or(at, 0);
+}
+INLINE uint4 take_four(local uint *at) {
+    return (uint4)(take(at), take(at + 1), take(at + 2), take(at + 3));
+}
+#else
+INLINE void meet(void) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+INLINE void put(local uint *at, uint x) {
+    *at = x;
+}
+INLINE void put_half(local uint *at, int which, uint half_x) {
+    ((local ushort *)at)[which] = (ushort)half_x;
+}
+INLINE uint take(local uint *at) {
+    return *at;
+}
+INLINE uint4 take_four(local uint *at) {
+    return vload4(0, at);
+}
+#endif
+
 /* Before KERNEL: how many lanes the compiler is to make a sub-group of. */
 #if MMA_NATIVE && (MMA == MMA_XE8 || MMA == MMA_XE16)
 #define MMA_KERNEL __attribute__((intel_reqd_sub_group_size(WARP))) KERNEL
@@ -214,10 +256,10 @@ INLINE uint of_lane(local uint *exchange, uint x, int distance) {
 #else /* Intel's lanes share nothing */
 INLINE uint of_lane(local uint *exchange, uint x, int distance) {
     const int own = (int)get_local_id(0);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    exchange[own] = x;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return exchange[own ^ distance];
+    meet();
+    put(exchange + own, x);
+    meet();
+    return take(exchange + (own ^ distance));
 }
 #endif
 
@@ -417,23 +459,57 @@ INLINE void multiply(local uint *exchange, float *block, const uint *rows, const
 }
 #endif
 #else
-INLINE ushort half_of(uint two, int which) {
-    return (ushort)(two >> 16 * which);
+/* Eight elements. Vectors, because what interprets kernels takes as long for one of them as for a number; not of sixteen, of
+ * which oclgrind 21.10 takes the twelfth for unset. */
+INLINE float8 take_eight(local uint *at) {
+    const ushort8 bits = as_ushort8(take_four(at));
+#if DTYPE == DTYPE_F16
+    return vload_half8(0, (const half *)&bits);
+#else
+    return as_float8(convert_uint8(bits) << 16);
+#endif
+}
+
+INLINE float sum_of_eight(float8 x) {
+    const float4 four = x.lo + x.hi;
+    return four.x + four.y + (four.z + four.w);
+}
+
+/* Elements lie line by line, those of a line along the depth. */
+INLINE void put_rows(local uint *operand, const uint *rows) {
+    const int l = lane_id();
+    MMA_UNROLL for (int n = 0; n < ROW_UINTS; n++) put(operand + ROWS_ROW(l, 2 * n) * 8 + ROWS_DEPTH(l, 2 * n) / 2, rows[n]);
+}
+
+INLINE void put_columns(local uint *operand, const uint *columns) {
+    const int l = lane_id();
+#if MMA == MMA_XE16
+    MMA_UNROLL for (int e = 0; e < 2 * COLUMN_UINTS; e++)
+        put_half(operand + COLUMNS_COLUMN(l, e) * 8 + COLUMNS_DEPTH(l, e) / 2, COLUMNS_DEPTH(l, e) % 2,
+                 columns[e / 2] >> 16 * (e % 2) & 0xffff);
+#else
+    MMA_UNROLL for (int n = 0; n < COLUMN_UINTS; n++)
+        put(operand + COLUMNS_COLUMN(l, 2 * n) * 8 + COLUMNS_DEPTH(l, 2 * n) / 2, columns[n]);
+#endif
 }
 
 /* Each copy of the operands computes the sums of the lanes that hold it. */
 INLINE void multiply(local uint *exchange, float *block, const uint *rows, const uint *columns) {
     const int l = lane_id(), copy = l / (WARP / OPERAND_COPIES);
-    local ushort *all_rows = (local ushort *)exchange + (warp_id() * OPERAND_COPIES + copy) * OPERAND_ELEMENTS;
-    local ushort *all_columns = all_rows + 16 * WARP_ROWS;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    MMA_UNROLL for (int e = 0; e < 2 * ROW_UINTS; e++) all_rows[ROWS_ROW(l, e) * 16 + ROWS_DEPTH(l, e)] = half_of(rows[e / 2], e % 2);
-    MMA_UNROLL for (int e = 0; e < 2 * COLUMN_UINTS; e++)
-        all_columns[COLUMNS_COLUMN(l, e) * 16 + COLUMNS_DEPTH(l, e)] = half_of(columns[e / 2], e % 2);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    MMA_UNROLL for (int e = 0; e < BLOCK; e++) {
-        const local ushort *row = all_rows + BLOCK_ROW(l, e) * 16, *column = all_columns + BLOCK_COLUMN(l, e) * 16;
-        MMA_UNROLL for (int k = 0; k < 16; k++) block[e] += widen(row[k]) * widen(column[k]);
+    local uint *all_rows = exchange + (warp_id() * OPERAND_COPIES + copy) * (OPERAND_ELEMENTS / 2);
+    local uint *all_columns = all_rows + 8 * WARP_ROWS;
+    meet();
+    put_rows(all_rows, rows);
+    put_columns(all_columns, columns);
+    meet();
+    MMA_UNROLL for (int r = 0; r < LANE_ROWS; r++) {
+        local uint *row = all_rows + BLOCK_ROW(l, ROW_ELEMENT(r, 0)) * 8;
+        const float8 low = take_eight(row), high = take_eight(row + 4);
+        MMA_UNROLL for (int n = 0; n < BLOCK / LANE_ROWS; n++) {
+            const int e = ROW_ELEMENT(r, n);
+            local uint *column = all_columns + BLOCK_COLUMN(l, e) * 8;
+            block[e] += sum_of_eight(low * take_eight(column) + high * take_eight(column + 4));
+        }
     }
 }
 #endif

@@ -40,15 +40,15 @@ INLINE state previous_h(const recurrence_params *p, const global float *h_0, con
     return h;
 }
 
-/* chunk[b][k] = h of members first_b + b, units first_k + k. */
+/* chunk[b][k] = h of members first_b + b, units first_k + k; of members past the batch 0. */
 INLINE void load_chunk(const recurrence_params *p, local float *chunk, state h, i64 first_b, i64 first_k) {
     for (int n = (int)get_local_id(0); n < TILE_B * TILE_K; n += WORK_GROUP) {
         const i64 b = first_b + n / TILE_K, k = first_k + n % TILE_K;
-        if (b < p->batch && k < p->hidden) chunk[n] = h.at[b * h.b + k * h.d];
+        if (k < p->hidden) chunk[n] = b < p->batch ? h.at[b * h.b + k * h.d] : 0.0f;
     }
 }
 
-/* sums[b * GATES + g] += the work-item's part of the chunk's products. Members past the batch sum what the chunk last held. */
+/* sums[b * GATES + g] += the work-item's part of the chunk's products. */
 INLINE void multiply_chunk(const recurrence_params *p, float *sums, const local float *chunk, const global float *weights,
                            int part, int count) {
     const i64 line = GATES * p->lanes;
