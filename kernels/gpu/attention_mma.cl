@@ -45,7 +45,6 @@
 #else
 #define TILE_ELEMENTS MAX(KEY_ELEMENTS + VALUE_ELEMENTS, TILE_Q * MAX(LINE(HEAD_DIM_MAX), LINE(VALUE_DIM_MAX)))
 #endif
-#define HIDDEN 0xffff /* in place of a weight; no NaN that narrow makes */
 #if TILE_Q > LINE(HEAD_DIM_MAX)
 #error "the weights of a tile take the place of its keys"
 #endif
@@ -207,21 +206,6 @@ INLINE void multiply_values(local uint *exchange, float *acc, const float *weigh
     }
 }
 
-/* Whether a value of the tile is infinite or NaN; the same for all work-items. Begins and ends with the flag free. */
-INLINE bool has_nonfinite(const local ushort *values, local int *flag) {
-    int found = 0;
-    if (get_local_id(0) == 0) *flag = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll 1
-    for (int n = (int)get_local_id(0); n < TILE_KV * VALUE_DIM_MAX; n += WORK_GROUP)
-        found |= !isfinite(widen(values[n / VALUE_DIM_MAX * LINE(VALUE_DIM_MAX) + n % VALUE_DIM_MAX]));
-    if (found) atomic_or(flag, 1);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    found = *flag;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return found;
-}
-
 /* The weights of the tile, row by row, where all can read them. */
 INLINE void share_weights(local ushort *shared_weights, const float *weights, uint hidden) {
     MMA_UNROLL for (int r = 0; r < LANE_ROWS; r++) {
@@ -232,22 +216,6 @@ INLINE void share_weights(local ushort *shared_weights, const float *weights, ui
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-}
-
-/* acc += weights * values of those that are not hidden. */
-INLINE void add_live_values(float *acc, const local ushort *shared_weights, const local ushort *values) {
-#pragma unroll 1
-    for (int key = 0; key < TILE_KV; key++) {
-        const local ushort *line = values + key * LINE(VALUE_DIM_MAX);
-        MMA_UNROLL for (int r = 0; r < LANE_ROWS; r++) {
-            const ushort weight = shared_weights[lane_row(r) * TILE_KV + key];
-            if (weight == HIDDEN) continue;
-            MMA_UNROLL for (int n = 0; n < OUTPUTS / LANE_ROWS; n++) {
-                const int e = ROW_ELEMENT(r, n);
-                acc[e] += widen(weight) * widen(line[lane_column(e)]);
-            }
-        }
-    }
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------------------- */
@@ -280,9 +248,11 @@ INLINE void attend(const attention_params *p, const member *m, queries at, lane_
         if (ranged || (MODIFIED && (p->has_mask || p->has_bias))) {
             copy_wait();
             barrier(CLK_LOCAL_MEM_FENCE);
-            if (has_nonfinite(values, flag)) {
+            if (has_nonfinite(values, TILE_KV, VALUE_DIM_MAX, flag)) {
                 share_weights(keys, scores, hidden);
-                add_live_values(state->acc, keys, values);
+                MMA_UNROLL for (int n = 0; n < VALUE_BLOCKS; n++)
+                    add_live(state->acc + BLOCK * n, keys + warp_id() * WARP_ROWS * TILE_KV, TILE_KV, values + 16 * n,
+                             LINE(VALUE_DIM_MAX), TILE_KV);
             } else {
                 multiply_values(exchange, state->acc, scores, values);
             }

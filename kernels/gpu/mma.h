@@ -46,7 +46,8 @@
 /* ---- layouts ------------------------------------------------------------------------------------------------------- */
 
 /* Lanes that share a row stand ROW_LANES_APART from one another, ROW_LANES of them; OPERAND_COPIES: how many lanes hold each
- * element of an operand. ROW_ELEMENT(r, n) is the n-th element of a lane's row r in a block. */
+ * element of an operand. ROW_ELEMENT(r, n) is the n-th element of a lane's row r in a block; NEIGHBOURS of them, one after another, are
+ * in neighbouring columns. */
 #if MMA == MMA_NVIDIA
 #define WARP 32
 #define WARP_ROWS 16
@@ -64,6 +65,7 @@
 #define BLOCK_ROW(l, e) ((l) / 4 + (e) / 2 % 2 * 8)
 #define BLOCK_COLUMN(l, e) ((l) % 4 * 2 + (e) % 2 + (e) / 4 * 8)
 #define ROW_ELEMENT(r, n) ((n) / 2 * 4 + 2 * (r) + (n) % 2)
+#define NEIGHBOURS 2
 #elif MMA == MMA_CDNA
 #define WARP 64
 #define WARP_ROWS 16
@@ -81,6 +83,7 @@
 #define BLOCK_ROW(l, e) ((l) % 16)
 #define BLOCK_COLUMN(l, e) ((l) / 16 * 4 + (e))
 #define ROW_ELEMENT(r, n) (n)
+#define NEIGHBOURS 4
 #elif MMA == MMA_RDNA3
 #define WARP 32
 #define WARP_ROWS 16
@@ -98,6 +101,7 @@
 #define BLOCK_ROW(l, e) ((l) % 16)
 #define BLOCK_COLUMN(l, e) ((e)*2 + (l) / 16)
 #define ROW_ELEMENT(r, n) (n)
+#define NEIGHBOURS 1
 #elif MMA == MMA_XE8
 #define WARP 8
 #define WARP_ROWS 8
@@ -115,6 +119,7 @@
 #define BLOCK_ROW(l, e) (l)
 #define BLOCK_COLUMN(l, e) (e)
 #define ROW_ELEMENT(r, n) (n)
+#define NEIGHBOURS 16
 #elif MMA == MMA_XE16
 #define WARP 16
 #define WARP_ROWS 16
@@ -132,6 +137,7 @@
 #define BLOCK_ROW(l, e) (l)
 #define BLOCK_COLUMN(l, e) (e)
 #define ROW_ELEMENT(r, n) (n)
+#define NEIGHBOURS 16
 #else
 #error "MMA, the layout of fragments, comes from the kernel's row"
 #endif
@@ -253,6 +259,9 @@ INLINE void rows_of_block(local uint *exchange, uint *rows, const float *block) 
 #endif
 
 /* ---- operands from tiles -------------------------------------------------------------------------------------------- */
+
+/* Elements from one line of a tile to the next: 16 bytes more than it has, so that eight lines lie in different banks. */
+#define LINE(extent) ((extent) + 8)
 
 /* Of the elements at `tile`, whose lines are `line` elements apart:
  * load_rows            lines are rows
@@ -438,10 +447,45 @@ INLINE void multiply(local uint *exchange, float *block, const uint *rows, const
 }
 #endif
 
-/* ---- copies into tiles ------------------------------------------------------------------------------------------------ */
+/* ---- weights that are hidden ------------------------------------------------------------------------------------------ */
 
-/* Elements from one line of a tile to the next: 16 bytes more than it has, so that eight lines lie in different banks. */
-#define LINE(extent) ((extent) + 8)
+/* In place of the weight of a key that its row may not use: -0. No weight is negative. As a number it adds nothing, and as a mark it keeps
+ * a hidden key's NaN out of a sum where values are added with add_live. */
+#define HIDDEN 0x8000
+
+/* Whether an element of a tile is infinite or NaN; the same for all work-items. Begins and ends with the flag free. */
+INLINE bool has_nonfinite(const local ushort *tile, int lines, int extent, local int *flag) {
+    int found = 0;
+    if (get_local_id(0) == 0) *flag = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
+    for (int n = (int)get_local_id(0); n < lines * extent; n += WORK_GROUP)
+        found |= !isfinite(widen(tile[n / extent * LINE(extent) + n % extent]));
+    if (found) atomic_or(flag, 1);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    found = *flag;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return found;
+}
+
+/* block += weights * values of `keys` keys, but for what is hidden. The tiles begin with the block's first row and column; the lines of
+ * weights are rows, those of values are keys. */
+INLINE void add_live(float *block, const local ushort *weights, int weights_line, const local ushort *values, int values_line, int keys) {
+    const int l = lane_id();
+#pragma unroll 1
+    for (int key = 0; key < keys; key++) {
+        MMA_UNROLL for (int r = 0; r < LANE_ROWS; r++) {
+            const ushort weight = weights[BLOCK_ROW(l, ROW_ELEMENT(r, 0)) * weights_line + key];
+            if (weight == HIDDEN) continue;
+            MMA_UNROLL for (int n = 0; n < BLOCK / LANE_ROWS; n++) {
+                const int e = ROW_ELEMENT(r, n);
+                block[e] += widen(weight) * widen(values[key * values_line + BLOCK_COLUMN(l, e)]);
+            }
+        }
+    }
+}
+
+/* ---- copies into tiles ------------------------------------------------------------------------------------------------ */
 
 /* copy_eight          eight elements, both addresses multiples of 16 bytes; there after a wait and a barrier
  * copy_commit         what was copied since the last call is one batch
