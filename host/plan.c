@@ -123,8 +123,11 @@ static const clattn__row *row_of(clattn_plan *plan, clattn__role role, const cla
 }
 
 bool clattn__plan_takes(clattn_plan *plan, clattn__role role, const clattn__params *as_stored, const clattn__params *converted) {
+    const clattn__device *device = &plan->context->device;
     const clattn__row *row = row_of(plan, role, as_stored), *other = row_of(plan, role, converted);
-    return row && (!other || row->family == other->family || row->family == CLATTN__FAMILY_NATIVE);
+    if (!row || !other) return row != NULL;
+    if (clattn__row_is_meant(other, device) && !clattn__row_is_meant(row, device)) return false;
+    return row->family == other->family || row->family == CLATTN__FAMILY_NATIVE;
 }
 
 /* Build the step's kernel, and see that it computes. */

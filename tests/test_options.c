@@ -66,6 +66,7 @@ static void one_nan_key(attention_problem *p) { data_of(p, CLATTN_TENSOR_K)[p->c
 static void one_infinite_key(attention_problem *p) { data_of(p, CLATTN_TENSOR_K)[p->c.head_dim * 7 + 1] = INFINITY; }
 static void one_nan_value(attention_problem *p) { data_of(p, CLATTN_TENSOR_V)[p->c.value_dim * 9 + 1] = NAN; }
 static void one_nan_bias(attention_problem *p) { data_of(p, CLATTN_TENSOR_BIAS)[11] = NAN; }
+static void one_infinite_value(attention_problem *p) { data_of(p, CLATTN_TENSOR_V)[p->c.value_dim * 9 + 1] = INFINITY; }
 static void one_infinite_bias(attention_problem *p) { data_of(p, CLATTN_TENSOR_BIAS)[12] = INFINITY; }
 
 static void same_keys(attention_problem *p) {
@@ -124,6 +125,7 @@ static const option_case cases[] = {
     {{"1 an infinite key, capped",             1, 2, 1,  37, 130, 24, 24, MASK(.per_cent = 50), .softcap = 5}, one_infinite_key},
     {{"1 a NaN value",                         1, 2, 1,  37, 130, 24, 24, MASK(.per_cent = 50), BIAS(.per_cent = 20)}, one_nan_value},
     {{"1 a NaN value in a window",             1, 2, 1,  37, 130, 24, 24, WINDOW(3, 3)}, one_nan_value},
+    {{"1 an infinite value in a window",       1, 2, 1,  37, 130, 24, 24, WINDOW(3, 3)}, one_infinite_value},
     {{"1 a NaN bias",                          1, 2, 1,  37, 130, 24, 24, BIAS()}, one_nan_bias},
     {{"1 an infinite bias",                    1, 2, 1,  37, 130, 24, 24, BIAS()}, one_infinite_bias},
 

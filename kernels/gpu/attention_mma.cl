@@ -15,8 +15,9 @@
  *                 hidden.
  * Compiled        what compilers make of each row, offline.md in the results of `./run test --all` says; not yet measured
  */
+#define LIVE_BLOCKS (VALUE_DIM_MAX / 16)
 #include "heads.h"
-#include "mma.h"
+#include "mma_masked.h"
 #include "options.h"
 
 #if !defined(TILE_Q) || !defined(TILE_KV) || !defined(HEAD_DIM_MAX) || !defined(VALUE_DIM_MAX) || !defined(MODIFIED)
@@ -207,12 +208,12 @@ INLINE void multiply_values(local uint *exchange, float *acc, const float *weigh
 }
 
 /* The weights of the tile, row by row, where all can read them. */
-INLINE void share_weights(local ushort *shared_weights, const float *weights, uint hidden) {
+INLINE void share_weights(local ushort *shared, const float *weights, uint hidden) {
     MMA_UNROLL for (int r = 0; r < LANE_ROWS; r++) {
         MMA_UNROLL for (int n = 0; n < SCORES / LANE_ROWS; n++) {
             const int e = ROW_ELEMENT(r, n);
             const ushort weight = (ushort)(narrow_two(weights[e], 0.0f) & 0x7fff);
-            shared_weights[lane_row(r) * TILE_KV + lane_column(e)] = hidden >> e & 1 ? HIDDEN : weight;
+            shared[lane_row(r) * TILE_KV + lane_column(e)] = hidden >> e & 1 ? HIDDEN : weight;
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -250,9 +251,8 @@ INLINE void attend(const attention_params *p, const member *m, queries at, lane_
             barrier(CLK_LOCAL_MEM_FENCE);
             if (has_nonfinite(values, TILE_KV, VALUE_DIM_MAX, flag)) {
                 share_weights(keys, scores, hidden);
-                MMA_UNROLL for (int n = 0; n < VALUE_BLOCKS; n++)
-                    add_live(state->acc + BLOCK * n, keys + warp_id() * WARP_ROWS * TILE_KV, TILE_KV, values + 16 * n,
-                             LINE(VALUE_DIM_MAX), TILE_KV);
+                const shared_weights own = {keys + warp_id() * WARP_ROWS * TILE_KV, TILE_KV, 1, 0};
+                add_live(state->acc, own, values, LINE(VALUE_DIM_MAX), TILE_KV);
             } else {
                 multiply_values(exchange, state->acc, scores, values);
             }

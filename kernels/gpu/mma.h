@@ -447,44 +447,6 @@ INLINE void multiply(local uint *exchange, float *block, const uint *rows, const
 }
 #endif
 
-/* ---- weights that are hidden ------------------------------------------------------------------------------------------ */
-
-/* In place of the weight of a key that its row may not use: -0. No weight is negative. As a number it adds nothing, and as a mark it keeps
- * a hidden key's NaN out of a sum where values are added with add_live. */
-#define HIDDEN 0x8000
-
-/* Whether an element of a tile is infinite or NaN; the same for all work-items. Begins and ends with the flag free. */
-INLINE bool has_nonfinite(const local ushort *tile, int lines, int extent, local int *flag) {
-    int found = 0;
-    if (get_local_id(0) == 0) *flag = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll 1
-    for (int n = (int)get_local_id(0); n < lines * extent; n += WORK_GROUP)
-        found |= !isfinite(widen(tile[n / extent * LINE(extent) + n % extent]));
-    if (found) atomic_or(flag, 1);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    found = *flag;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return found;
-}
-
-/* block += weights * values of `keys` keys, but for what is hidden. The tiles begin with the block's first row and column; the lines of
- * weights are rows, those of values are keys. */
-INLINE void add_live(float *block, const local ushort *weights, int weights_line, const local ushort *values, int values_line, int keys) {
-    const int l = lane_id();
-#pragma unroll 1
-    for (int key = 0; key < keys; key++) {
-        MMA_UNROLL for (int r = 0; r < LANE_ROWS; r++) {
-            const ushort weight = weights[BLOCK_ROW(l, ROW_ELEMENT(r, 0)) * weights_line + key];
-            if (weight == HIDDEN) continue;
-            MMA_UNROLL for (int n = 0; n < BLOCK / LANE_ROWS; n++) {
-                const int e = ROW_ELEMENT(r, n);
-                block[e] += widen(weight) * widen(values[key * values_line + BLOCK_COLUMN(l, e)]);
-            }
-        }
-    }
-}
-
 /* ---- copies into tiles ------------------------------------------------------------------------------------------------ */
 
 /* copy_eight          eight elements, both addresses multiples of 16 bytes; there after a wait and a barrier

@@ -6,18 +6,20 @@
  * Group           one TILE_M x TILE_N tile of one head's output, over the keys that any of its rows may look at
  * Work-item       as mma_tile.h says
  * Local memory    a tile of weights and two of values, TILE_K keys each. Weights come by way of registers, as f32; in their tile
- *                 each is the sum of WEIGHT_PARTS numbers of the type, which meet the values one after another
- * Masked          a hidden weight is marked in its tile (mma.h). A tile that has some, and a value that is not finite, is added by
- *                 plain loops that leave out what is hidden: 0 * NaN would be NaN
+ *                 each is the sum of WEIGHT_PARTS numbers of the type, which meet the values one after another: of one alone, its
+ *                 rounding would be seen in results
+ * Masked          the weight of a hidden key is 0, as softmax leaves it, and 0 * NaN is NaN, as are some sums with infinite values where a
+ *                 weight has two parts. A group that finds a NaN in its sums starts again: hidden weights are then marked (mma_masked.h), and
+ *                 tiles with a value that is not finite are added by plain loops that leave out what is hidden
  * Sums            f32, rounded once
  * Compiled        what compilers make of each row, offline.md in the results of `./run test --all` says; not yet measured on a GPU
  */
+#define LIVE_BLOCKS (WARP_N / 16)
+#include "mma_masked.h"
 #include "mma_tile.h"
 #include "options.h"
 
-#ifndef WEIGHT_PARTS
 #define WEIGHT_PARTS 2
-#endif
 #define VALUE_ELEMENTS COLUMN_ELEMENTS(true)
 #define WEIGHTS (8 * EIGHTS(TILE_M)) /* of a tile that a work-item brings */
 
@@ -89,20 +91,18 @@ INLINE void mark_hidden(const attention_params *p, const member *m, const row_op
     }
 }
 
-/* acc += the tile of weights * that of values, in which all that is not finite is seen by all rows. */
+/* acc += the tile of weights * that of values. */
 INLINE void multiply_parts(local uint *exchange, float *acc, const local ushort *weights, const local ushort *values) {
     UNROLL for (int part = 0; part < WEIGHT_PARTS; part++)
         multiply_tile(exchange, acc, weights + part * ROW_ELEMENTS, values, true);
 }
 
-/* The same where values may be hidden that are not finite. */
-INLINE void add_live_parts(float *acc, const local ushort *weights, const local ushort *values) {
-    MMA_UNROLL for (int part = 0; part < WEIGHT_PARTS; part++)
-        MMA_UNROLL for (int r = 0; r < ROW_BLOCKS; r++)
-            MMA_UNROLL for (int c = 0; c < COLUMN_BLOCKS; c++)
-                add_live(acc + BLOCK * (r * COLUMN_BLOCKS + c),
-                         weights + part * ROW_ELEMENTS + (warp_row() + r * WARP_ROWS) * LINE(TILE_K), LINE(TILE_K),
-                         values + warp_column() + 16 * c, LINE(TILE_N), TILE_K);
+/* The same without what is marked. */
+INLINE void add_live_values(float *acc, const local ushort *weights, const local ushort *values) {
+    MMA_UNROLL for (int r = 0; r < ROW_BLOCKS; r++) {
+        const shared_weights own = {weights + (warp_row() + r * WARP_ROWS) * LINE(TILE_K), LINE(TILE_K), WEIGHT_PARTS, ROW_ELEMENTS};
+        add_live(acc + BLOCK * COLUMN_BLOCKS * r, own, values + warp_column(), LINE(TILE_N), TILE_K);
+    }
 }
 
 /* The local memory of a group. */
@@ -112,14 +112,13 @@ typedef struct group_tiles {
     local int *flag;
 } group_tiles;
 
-/* acc = the warp's part of the tile from query i on, whose weights are at `weights` and values at `values`, key 0 first. Begins and
- * ends with the tiles free. */
+/* acc = the warp's part of the tile from query i on, whose weights are at `weights` and values at `values`, key 0 first; with care for
+ * what is hidden, or none. Begins and ends with the tiles free. */
 INLINE void multiply_live(const attention_params *p, const member *m, const row_options *options, const group_tiles *t, float *acc,
-                          const global float *weights, const global element *values, i64 columns, i64 i) {
+                          const global float *weights, const global element *values, i64 columns, i64 i, bool careful) {
     const key_range any = live_for_any(p, m, i, TILE_M), all = live_for_all(p, m, i, TILE_M);
     const i64 start = any.first / TILE_K * TILE_K;
     copies of_v = copies_of(values + start * p->v.l, p->v.l, p->v.d, columns, TILE_N, true);
-    bool marked = false;
     int turn = 0;
     clear_sums(acc);
     for (i64 j = start - TILE_K; j < any.end; j += TILE_K) {
@@ -135,19 +134,25 @@ INLINE void multiply_live(const attention_params *p, const member *m, const row_
             const local ushort *tile = t->values + turn * VALUE_ELEMENTS;
             copy_wait_but_one();
             barrier(CLK_LOCAL_MEM_FENCE);
-            if (marked && has_nonfinite(tile, TILE_K, TILE_N, t->flag))
-                add_live_parts(acc, t->weights, tile);
+            if (careful && has_nonfinite(tile, TILE_K, TILE_N, t->flag))
+                add_live_values(acc, t->weights, tile);
             else
                 multiply_parts(t->exchange, acc, t->weights, tile);
             barrier(CLK_LOCAL_MEM_FENCE);
         }
         if (left > 0) {
             store_weights(t->weights, fetched);
-            marked = p->has_mask || p->has_bias || next < all.first || next + TILE_K > all.end;
-            if (marked) mark_hidden(p, m, options, t->weights, i, next);
+            if (careful && (p->has_mask || p->has_bias || next < all.first || next + TILE_K > all.end))
+                mark_hidden(p, m, options, t->weights, i, next);
         }
         turn = other;
     }
+}
+
+INLINE bool has_nan(const float *acc) {
+    bool found = false;
+    MMA_UNROLL for (int e = 0; e < SUMS; e++) found |= isnan(acc[e]);
+    return found;
 }
 
 /* out is at the tile's first element. */
@@ -181,9 +186,13 @@ MMA_KERNEL void weighted_values(const global float *weights, const global elemen
         const member m = member_of(&p, kv_lengths, kv_lengths, kv_lengths, at.b);
         const row_options options = {mask, bias, p.base[4] + offset_of(p.mask, at.b, at.h, i, 0),
                                      p.base[5] + offset_of(p.bias, at.b, at.h, i, 0), 0, 0.0f};
+        const global float *rows = weights + offset_of(p.weights, at.b, at.h, i, 0);
+        const global element *values = v + offset_of(p.v, at.b, at.g, 0, d);
         float acc[SUMS];
-        multiply_live(&p, &m, &options, &tiles, acc, weights + offset_of(p.weights, at.b, at.h, i, 0),
-                      v + offset_of(p.v, at.b, at.g, 0, d), p.value_dim - d, i);
+        bool careful = false;
+        do
+            multiply_live(&p, &m, &options, &tiles, acc, rows, values, p.value_dim - d, i, careful);
+        while (!careful && (careful = any_found(has_nan(acc), &flag)));
         write_out(&p, out + offset_of(p.out, at.b, at.h, i, d), p.len_q - i, p.value_dim - d, acc);
     }
 }
