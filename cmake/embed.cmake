@@ -6,7 +6,6 @@
 #
 # `#include "..."` is resolved, relative to the file it stands in, once each, so that an OpenCL compiler needs no search path;
 # #line directives keep its messages pointing at the files as written. The output defines
-#   const char clattn__kernels_hash[];
 #   const char *clattn__kernel_source(const char *path);
 # whose path is the one that kernels/rows.def names ("cpu/attention.cl").
 #
@@ -82,17 +81,11 @@ foreach(path IN LISTS paths)
   math(EXPR index "${index} + 1")
 endforeach()
 
-string(SHA256 hash "${arrays}")
-string(SUBSTRING ${hash} 0 16 hash)
-
 file(WRITE ${OUTPUT} "/* Made by cmake/embed.cmake from kernels/. */
 #include <stddef.h>
 #include <string.h>
 
-extern const char clattn__kernels_hash[];
 const char *clattn__kernel_source(const char *path);
-
-const char clattn__kernels_hash[] = \"${hash}\";
 
 ${arrays}static const struct {
     const char *path;

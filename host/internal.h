@@ -149,7 +149,7 @@ bool clattn__role_variant(clattn__role role, const clattn__params *params, clatt
 i64 clattn__row_groups(const clattn__row *row, const clattn__params *params);
 /* The text of a kernel file with its #includes resolved (embedded at build time), or NULL. */
 const char *clattn__kernel_source(const char *path);
-/* A digest of all kernel files, made when they are embedded; "" in a build without OpenCL, which embeds none. */
+/* A digest of all that rows are made of, NATIVE ones included: cmake/kernels_digest.cmake. */
 extern const char clattn__kernels_hash[];
 
 /* ---- devices and backends ---------------------------------------------------------------------------------------- */
@@ -166,6 +166,7 @@ typedef struct clattn__device {
     int vector_width;                    /* of CPU rows; the native ISA level's or the device's native width */
     size_t max_work_group;               /* GPU rows */
     bool understates_work_groups;        /* what its driver says of a kernel's largest work-group is too little */
+    bool opens_by_family;                /* whatever info.problem says, where a family of rows is asked for by name */
     size_t local_bytes;                  /* GPU rows */
     size_t max_params_bytes;
     size_t max_alloc_bytes;              /* of one buffer; 0: as much as there is memory */

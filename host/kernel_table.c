@@ -142,11 +142,11 @@ const char *const clattn__features_missing[] = {
 /* ---- choice ------------------------------------------------------------------------------------------------------- */
 
 static const char *const mma_needs[] = {
-    [MMA_NVIDIA] = "needs NVIDIA's tensor cores, of compute capability 8.0 or newer",
-    [MMA_CDNA] = "needs AMD's matrix cores, of CDNA 2 or 3",
-    [MMA_RDNA3] = "needs AMD's matrix instructions, of RDNA 3",
-    [MMA_XE8] = "needs Intel's matrix engines, in sub-groups of 8",
-    [MMA_XE16] = "needs Intel's matrix engines, in sub-groups of 16",
+    [MMA_NVIDIA] = "needs NVIDIA's tensor cores, of compute capability 8.0 or newer, and NVIDIA's driver",
+    [MMA_CDNA] = "needs AMD's matrix cores, of CDNA 2 or 3, and AMD's driver",
+    [MMA_RDNA3] = "needs AMD's matrix instructions, of RDNA 3, and AMD's driver",
+    [MMA_XE8] = "needs Intel's matrix engines, in sub-groups of 8, and Intel's driver",
+    [MMA_XE16] = "needs Intel's matrix engines, in sub-groups of 16, and Intel's driver",
 };
 
 const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *device, const clattn__variant *variant,

@@ -175,7 +175,7 @@ typedef struct test_device {
 
 /* Every device there could be: native at each level, the reference, and each OpenCL device in each kernel family. Opened
  * once a process, those not there are printed as skipped. $CLATTN_TEST_DEVICES (patterns of names, as a shell has
- * them, with commas between) keeps only some. */
+ * them, with commas between) keeps only some; a device with a known fault is tested where it is set. */
 const test_device *test_devices(size_t *count);
 size_t test_device_count(void);
 /* NULL where device n is not on this machine. */

@@ -168,7 +168,8 @@ INLINE int values_load(const memory *mem, const stored *v, const attention_param
     return finite;
 }
 
-INLINE void kv_tile_load(kv_tile *tile, const memory *mem, const head *hd, const attention_params *p, i64 start, key_range keys) {
+INLINE void kv_tile_load(kv_tile *tile, const memory *mem, const head *hd, const attention_params *p, i64 start, key_range live) {
+    const key_range keys = range_in_tile(live, start, TILE_KV);
     tile->values = hd->v + start * p->v.l;
     keys_load(mem, hd->k + start * p->k.l, p, keys);
     tile->finite = values_load(mem, tile->values, p, keys);

@@ -8,7 +8,6 @@
 #include "../internal.h"
 
 static const char reason[] = "this build has no OpenCL";
-const char clattn__kernels_hash[] = "";
 
 clattn_status clattn__opencl_list(clattn__device **devices, size_t *count) {
     clattn__device *entry = calloc(1, sizeof *entry);

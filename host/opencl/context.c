@@ -45,8 +45,12 @@ static clattn_status adopt(clattn_context *context, clattn__opencl_api *api, cl_
     return status;
 }
 
-static clattn_status check_usable(clattn_context *context, const clattn__device *device) {
+static clattn_status check_usable(clattn_context *context, const clattn__device *device, const char *family) {
     if (!device->info.problem[0]) return CLATTN_OK;
+    if (family && device->opens_by_family) {
+        clattn__text_add(&context->why, "%s is used as it was asked for, and yet: %s\n", device->info.id, device->info.problem);
+        return CLATTN_OK;
+    }
     return clattn__fail(context, CLATTN_ERROR_DEVICE, "%s (%s) cannot be used: %s", device->info.id, device->info.name,
                         device->info.problem);
 }
@@ -88,7 +92,7 @@ static clattn_status open_member(clattn_context *context, cl_context cl, const c
     if (status != CLATTN_OK) return status;
     clattn__opencl_describe(&api, m->device, &context->device);
     memcpy(context->device.info.id, m->id, sizeof m->id);
-    status = check_usable(context, &context->device);
+    status = check_usable(context, &context->device, family);
     if (status == CLATTN_OK) status = narrow_family(context, family, &context->device);
     if (status == CLATTN_OK) {
         cl_int code = api.RetainContext(cl);

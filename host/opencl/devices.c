@@ -103,35 +103,16 @@ static bool has_word(const char *words, const char *word) {
     return false;
 }
 
+static bool begins(const char *text, const char *with) {
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
 static bool device_version(const clattn__opencl_api *api, cl_device_id device, cl_device_info what, const char *format,
                            int *major, int *minor) {
     char *text = device_text(api, device, what);
     const bool found = text && sscanf(text, format, major, minor) == 2;
     free(text);
     return found;
-}
-
-static void describe_features(const clattn__opencl_api *api, cl_device_id device, char *out, size_t size) {
-    static const struct {
-        const char *extension, *word;
-    } features[] = {
-        {"cl_khr_fp16", "fp16"},
-        {"cl_khr_fp64", "fp64"},
-        {"cl_khr_subgroups", "subgroups"},
-        {"cl_intel_subgroups", "subgroups (Intel)"},
-    };
-    char *extensions = device_text(api, device, CL_DEVICE_EXTENSIONS);
-    clattn__text text = {0};
-    int major, minor;
-    if (device_version(api, device, CL_DEVICE_VERSION, "OpenCL %d.%d", &major, &minor))
-        clattn__text_add(&text, "OpenCL %d.%d", major, minor);
-    if (device_version(api, device, CL_DEVICE_OPENCL_C_VERSION, "OpenCL C %d.%d", &major, &minor))
-        clattn__text_add(&text, ", OpenCL C %d.%d", major, minor);
-    for (size_t n = 0; n < sizeof features / sizeof *features; n++)
-        if (has_word(extensions, features[n].extension)) clattn__text_add(&text, ", %s", features[n].word);
-    clattn__text_copy(text.data, out, size);
-    clattn__text_free(&text);
-    free(extensions);
 }
 
 /* Rows exist for 4, 8 and 16 floats; the compiler splits what is wider than the hardware. */
@@ -155,30 +136,48 @@ static clattn__devices device_gpu(cl_uint vendor) {
     return 0;
 }
 
-/* cl_nv_device_attribute_query; 0 where the device knows no such thing. */
-enum { COMPUTE_CAPABILITY_MAJOR_NV = 0x4000, COMPUTE_CAPABILITY_MINOR_NV = 0x4001 };
+/* cl_nv_device_attribute_query, cl_amd_device_attribute_query; 0 where the device knows no such thing. */
+enum { COMPUTE_CAPABILITY_MAJOR_NV = 0x4000, COMPUTE_CAPABILITY_MINOR_NV = 0x4001, WAVEFRONT_WIDTH_AMD = 0x4043 };
 
 /* What GPUs of one design have in common: NVIDIA's compute capability, and AMD's name for the target without its features, which its
- * driver gives as the device's. */
+ * driver gives as the device's. "" where the driver does not say: Mesa names the product. */
 static void describe_architecture(const clattn__opencl_api *api, cl_device_id device, clattn__device *out) {
-    if (out->gpu == CLATTN__NVIDIA)
-        snprintf(out->architecture, sizeof out->architecture, "sm_%u%u", device_uint(api, device, COMPUTE_CAPABILITY_MAJOR_NV),
+    const cl_uint major = out->gpu == CLATTN__NVIDIA ? device_uint(api, device, COMPUTE_CAPABILITY_MAJOR_NV) : 0;
+    if (major)
+        snprintf(out->architecture, sizeof out->architecture, "sm_%u%u", major,
                  device_uint(api, device, COMPUTE_CAPABILITY_MINOR_NV));
-    else if (out->gpu == CLATTN__AMD && strncmp(out->info.name, "gfx", 3) == 0)
-        snprintf(out->architecture, sizeof out->architecture, "%.*s", (int)strcspn(out->info.name, ":"), out->info.name);
+    else if (out->gpu == CLATTN__AMD && begins(out->info.name, "gfx"))
+        snprintf(out->architecture, sizeof out->architecture, "%.*s", (int)strcspn(out->info.name, ":+ "), out->info.name);
 }
 
-/* AMD's architectures with matrix instructions that rows are made for. */
-static int amd_mma(const char *architecture) {
+/* Whether the platform is the vendor's own. Rows for matrix units have inline PTX in them, functions of AMD's compiler, or Intel's
+ * extension, and were compiled by those alone. Other platforms may name the device alike: PoCL's CUDA driver answers as NVIDIA's
+ * does, and its older releases end the process where PTX does not assemble. */
+static bool has_own_driver(const clattn__device *device) {
+    static const struct {
+        clattn__devices gpu;
+        const char *platform; /* how its name begins */
+    } own[] = {{CLATTN__NVIDIA, "NVIDIA CUDA"},
+               {CLATTN__AMD, "AMD Accelerated Parallel Processing"},
+               {CLATTN__INTEL, "Intel(R) OpenCL"}};
+    for (size_t n = 0; n < sizeof own / sizeof *own; n++)
+        if (own[n].gpu == device->gpu) return begins(device->info.platform, own[n].platform);
+    return false;
+}
+
+/* AMD's architectures with matrix instructions that rows are made for, in waves of the width that their fragments have. */
+static int amd_mma(const clattn__opencl_api *api, cl_device_id device, const char *architecture) {
     static const struct {
         const char *architecture;
         int mma;
+        cl_uint wave;
     } known[] = {
-        {"gfx90a", MMA_CDNA},   {"gfx940", MMA_CDNA},   {"gfx941", MMA_CDNA},   {"gfx942", MMA_CDNA},
-        {"gfx1100", MMA_RDNA3}, {"gfx1101", MMA_RDNA3}, {"gfx1102", MMA_RDNA3}, {"gfx1103", MMA_RDNA3},
+        {"gfx90a", MMA_CDNA, 64},    {"gfx940", MMA_CDNA, 64},    {"gfx941", MMA_CDNA, 64},    {"gfx942", MMA_CDNA, 64},
+        {"gfx1100", MMA_RDNA3, 32}, {"gfx1101", MMA_RDNA3, 32}, {"gfx1102", MMA_RDNA3, 32}, {"gfx1103", MMA_RDNA3, 32},
     };
+    const cl_uint wave = device_uint(api, device, WAVEFRONT_WIDTH_AMD);
     for (size_t n = 0; n < sizeof known / sizeof *known; n++)
-        if (strcmp(known[n].architecture, architecture) == 0) return known[n].mma;
+        if (strcmp(known[n].architecture, architecture) == 0) return known[n].wave == wave ? known[n].mma : 0;
     return 0;
 }
 
@@ -196,14 +195,49 @@ static int intel_mma(const clattn__opencl_api *api, cl_device_id device) {
     return least == 8 ? MMA_XE8 : least == 16 ? MMA_XE16 : 0;
 }
 
-/* Whose matrix units a GPU has; 0 where it is none, or not known. */
+/* Whose matrix units a GPU has; 0 where it is none, or not known, or its driver another one. */
 static int device_mma(const clattn__opencl_api *api, cl_device_id device, const clattn__device *described) {
+    if (!has_own_driver(described)) return 0;
     switch (described->gpu) {
     case CLATTN__NVIDIA: return device_uint(api, device, COMPUTE_CAPABILITY_MAJOR_NV) >= 8 ? MMA_NVIDIA : 0;
-    case CLATTN__AMD: return amd_mma(described->architecture);
+    case CLATTN__AMD: return amd_mma(api, device, described->architecture);
     case CLATTN__INTEL: return intel_mma(api, device);
     default: return 0;
     }
+}
+
+static const char *const mma_words[] = {
+    [MMA_NVIDIA] = "tensor cores",
+    [MMA_CDNA] = "matrix cores",
+    [MMA_RDNA3] = "matrix instructions",
+    [MMA_XE8] = "matrix engines in sub-groups of 8",
+    [MMA_XE16] = "matrix engines in sub-groups of 16",
+};
+
+/* The architecture and matrix units are those that rows are chosen by. */
+static void describe_features(const clattn__opencl_api *api, cl_device_id device, clattn__device *described) {
+    static const struct {
+        const char *extension, *word;
+    } features[] = {
+        {"cl_khr_fp16", "fp16"},
+        {"cl_khr_fp64", "fp64"},
+        {"cl_khr_subgroups", "subgroups"},
+        {"cl_intel_subgroups", "subgroups (Intel)"},
+    };
+    char *extensions = device_text(api, device, CL_DEVICE_EXTENSIONS);
+    clattn__text text = {0};
+    int major, minor;
+    if (device_version(api, device, CL_DEVICE_VERSION, "OpenCL %d.%d", &major, &minor))
+        clattn__text_add(&text, "OpenCL %d.%d", major, minor);
+    if (device_version(api, device, CL_DEVICE_OPENCL_C_VERSION, "OpenCL C %d.%d", &major, &minor))
+        clattn__text_add(&text, ", OpenCL C %d.%d", major, minor);
+    for (size_t n = 0; n < sizeof features / sizeof *features; n++)
+        if (has_word(extensions, features[n].extension)) clattn__text_add(&text, ", %s", features[n].word);
+    if (described->architecture[0]) clattn__text_add(&text, ", %s", described->architecture);
+    if (described->mma) clattn__text_add(&text, ", %s", mma_words[described->mma]);
+    clattn__text_copy(text.data, described->info.features, sizeof described->info.features);
+    clattn__text_free(&text);
+    free(extensions);
 }
 
 /* Why the device cannot run our kernels, or "". */
@@ -229,27 +263,41 @@ static void describe_problem(const clattn__opencl_api *api, cl_device_id device,
 }
 
 /* What drivers say of themselves, or make of kernels, that is not as it should be. The self-check judges each kernel nevertheless:
- * a row here spares its time, or lets it judge at all. */
+ * a row here spares its time, lets it judge at all, or knows of what no small case shows. */
 static const struct quirk {
-    const char *platform, *driver; /* beginnings */
-    bool understates_work_groups;  /* a kernel's largest work-group is said to be smaller than those that it runs */
-    bool fails_cpu_family;         /* compiles CPU rows for a minute and then wrong; serves them where they are asked for by name */
+    const char *platform, *name;  /* beginnings: the platform's, the device's */
+    int major, minor, patch;      /* of the driver, the first that has it no longer */
+    bool understates_work_groups; /* a kernel's largest work-group is said to be smaller than those that it runs */
+    bool counts_local_twice;      /* a kernel's local memory is said to be twice what it declares, so that half of the device's serves */
+    const char *problem;          /* NULL, or why the device is used only where a family of rows is asked for by name */
 } quirks[] = {
-    /* Mesa's rusticl on llvmpipe, 22.3.6: names its SIMD width, 32, for kernels compiled for 128, and runs them. It also counts local
-     * memory twice, so that tiles past 16 KiB do not fit, and gets products wrong from their second row on, in both families: the
-     * self-check drops those. */
-    {"rusticl", "22.", true, true},
+    /* Mesa's rusticl, seen with 22.3.6 on llvmpipe: the largest work-group is said to be the SIMD width, 32, and those of 512 run.
+     * Of kernels that take more than half of the local memory there, it crashes on some. */
+    {"rusticl", "", 23, 0, 0, .understates_work_groups = true, .counts_local_twice = true},
+    /* gallivm counted the rounds of all loops of a kernel together and left them at the 65536th, as if they had ended. */
+    {"rusticl", "llvmpipe", 25, 0, 0, .problem = "before Mesa 25.0 this renderer ends a kernel's loops after 65535 rounds in all, and "
+                                                 "results of large problems are wrong"},
 };
 
-static bool begins(const char *text, const char *with) {
-    return strncmp(text, with, strlen(with)) == 0;
+/* Whether a driver's version, the first three numbers in it, is below; one that cannot be read is not. */
+static bool is_before(const char *driver, const struct quirk *q) {
+    const int limit[] = {q->major, q->minor, q->patch};
+    int version[3] = {0};
+    if (sscanf(driver, "%d.%d.%d", &version[0], &version[1], &version[2]) < 2) return false;
+    for (int n = 0; n < 3; n++)
+        if (version[n] != limit[n]) return version[n] < limit[n];
+    return false;
 }
 
 static void apply_quirks(clattn__device *device) {
+    clattn_device_info *info = &device->info;
     for (const struct quirk *q = quirks; q < quirks + sizeof quirks / sizeof *quirks; q++) {
-        if (!begins(device->info.platform, q->platform) || !begins(device->info.driver, q->driver)) continue;
+        if (!begins(info->platform, q->platform) || !begins(info->name, q->name) || !is_before(info->driver, q)) continue;
         device->understates_work_groups |= q->understates_work_groups;
-        device->has_cpu_family &= !q->fails_cpu_family;
+        if (q->counts_local_twice) device->local_bytes /= 2;
+        if (!q->problem || info->problem[0]) continue;
+        clattn__text_copy(q->problem, info->problem, sizeof info->problem);
+        device->opens_by_family = true;
     }
 }
 
@@ -265,7 +313,6 @@ void clattn__opencl_describe(const clattn__opencl_api *api, cl_device_id device,
     copy_device_text(api, device, CL_DRIVER_VERSION, info->driver, sizeof info->driver);
     if (api->GetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL) == CL_SUCCESS)
         copy_platform_name(api, platform, info->platform, sizeof info->platform);
-    describe_features(api, device, info->features, sizeof info->features);
     info->compute_units = device_uint(api, device, CL_DEVICE_MAX_COMPUTE_UNITS);
     info->clock_mhz = device_uint(api, device, CL_DEVICE_MAX_CLOCK_FREQUENCY);
     info->local_bytes = device_ulong(api, device, CL_DEVICE_LOCAL_MEM_SIZE);
@@ -278,15 +325,16 @@ void clattn__opencl_describe(const clattn__opencl_api *api, cl_device_id device,
     copy_device_text(api, device, CL_DEVICE_VENDOR, out->vendor, sizeof out->vendor);
     describe_architecture(api, device, out);
     out->mma = device_mma(api, device, out);
+    describe_features(api, device, out);
     out->vector_width = row_width((cl_uint)info->vector_width);
     out->max_work_group = info->max_work_group;
     out->local_bytes = info->local_bytes;
     out->max_alloc_bytes = info->max_alloc_bytes;
     out->max_params_bytes = device_size(api, device, CL_DEVICE_MAX_PARAMETER_SIZE);
     describe_problem(api, device, out, info->problem, sizeof info->problem);
+    apply_quirks(out);
     out->has_gpu_family = !info->problem[0];
     out->has_cpu_family = !info->problem[0] && info->kind == CLATTN_DEVICE_OPENCL_CPU;
-    apply_quirks(out);
 }
 
 /* A name, a version: what is of no other use to us. */

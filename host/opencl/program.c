@@ -116,9 +116,9 @@ static clattn_status check_limits(clattn_context *context, const clattn__row *ro
     if (work_group < wanted && !context->device.understates_work_groups)
         return clattn__fail(context, CLATTN_ERROR_BUILD, "%s needs work-groups of %zu; this device runs it with at most %zu",
                             row->name, wanted, work_group);
-    if (local > context->device.local_bytes)
-        return clattn__fail(context, CLATTN_ERROR_BUILD, "%s needs %llu bytes of local memory; this device has %zu", row->name,
-                            (unsigned long long)local, context->device.local_bytes);
+    if (local > context->device.info.local_bytes)
+        return clattn__fail(context, CLATTN_ERROR_BUILD, "%s needs %llu bytes of local memory; this device has %llu", row->name,
+                            (unsigned long long)local, (unsigned long long)context->device.info.local_bytes);
     return CLATTN_OK;
 }
 

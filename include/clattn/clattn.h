@@ -314,7 +314,8 @@ typedef struct clattn_device_info {
     char name[128];
     char platform[128];
     char driver[128];
-    char features[256]; /* native: the instruction sets found and used; OpenCL: fp16, fp64, subgroups, version */
+    char features[256]; /* native: the instruction sets found and used; OpenCL: version, fp16, fp64, subgroups, architecture,
+                              matrix units that rows are made for */
     uint64_t compute_units; /* native: threads */
     uint64_t clock_mhz;
     uint64_t local_bytes;

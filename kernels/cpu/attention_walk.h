@@ -6,7 +6,7 @@
  * Who includes it has included attention_block.h and defined
  *      OUT_DIM(p)                                   value_dim, or what it is padded to
  *      block_load(mem, n, hd, p, m, first)          the queries of block n, from `first` on
- *      kv_tile, kv_tile_load(tile, mem, hd, p, start, keys)    a tile of keys and values
+ *      kv_tile, kv_tile_load(tile, mem, hd, p, start, live)    a tile of keys and values, of which live ones are looked at
  *      block_scores(blk, mem, n, rows, tile, at, p) scores of block n, and block_maximum of them; the first is of key `at` of the tile
  *      block_values(blk, mem, n, tile, at, p)       block n's sums, rescaled, and the tile's values by the weights in mem->s
  */
@@ -48,7 +48,7 @@ INLINE void attend(const memory *mem, const head *hd, const attention_params *p,
             const row_options *block_rows = &rows[MODIFIED ? n * LANES : 0];
             if (!block_looks(blk, mem, block_rows, p, m, first + n * LANES, start)) continue;
             if (!loaded) {
-                kv_tile_load(&tile, mem, hd, p, start, range_in_tile(live, start, TILE_KV));
+                kv_tile_load(&tile, mem, hd, p, start, live);
                 loaded = 1;
             }
             block_scores(blk, mem, n, block_rows, &tile, blk->start - start, p);

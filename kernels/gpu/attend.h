@@ -321,7 +321,7 @@ INLINE void write_rows(const attention_params *p, const row_tile *tile, const ro
             const i64 d = 4 * (c * ACROSS + item_column());
             const float4 mean = scale == -1.0f ? (float4)(0.0f) : rows->acc[r * VALUE_VECTORS + c] * scale;
             if (row < tile->left && d < p->value_dim)
-                write_results(out + row_offset(p, tile, p->out, row) + d * p->out.d, p->out.d, mean, p->value_dim - d);
+                write_results(out + row_offset(p, tile, p->out, row) + d * p->out.d, p->out.d, mean, (int)(p->value_dim - d));
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE); /* before `place` is used again */

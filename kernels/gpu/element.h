@@ -65,9 +65,10 @@ INLINE element narrow(float x) { return bf16_of_float(x); }
 #error "these kernels compute in f32, of elements that are f32, f16 or bf16"
 #endif
 
-/* to[0], to[stride], ...: the first `count` of four; one store where memory allows it. */
+/* to[0], to[stride], ...: the first `count` of four; one store where memory allows it. `count` is an int: Mesa before 24.1.3 takes no
+ * widened int for less than a constant of 64 bits (-2^31 in a rule of its compiler loses its sign), and nothing would be written. */
 #define WRITE_FOUR(name, type, of_float)                                                                                       \
-    INLINE void name(global type *to, i64 stride, float4 value, i64 count) {                                                   \
+    INLINE void name(global type *to, i64 stride, float4 value, int count) {                                                   \
         const type each[4] = {of_float(value.x), of_float(value.y), of_float(value.z), of_float(value.w)};                     \
         if (count >= 4 && stride == 1 && ((size_t)to & (sizeof(type##4) - 1)) == 0) {                                          \
             *(global type##4 *)to = (type##4)(each[0], each[1], each[2], each[3]);                                             \

@@ -22,7 +22,7 @@ INLINE void write_scores(const attention_params *p, global float *scores, head a
             const i64 column = j + 4 * (c * ACROSS + item_column());
             if (row < p->len_q && column < p->len_kv)
                 write_floats(scores + offset_of(p->scores, at.b, at.h, row, column), p->scores.d,
-                             acc[r * VECTORS + c] * p->scale, p->len_kv - column);
+                             acc[r * VECTORS + c] * p->scale, clamp_to_tile(p->len_kv - column, 4));
         }
     }
 }

@@ -74,8 +74,10 @@ INLINE int item_column(void) {
     return (int)get_local_id(0) % ACROSS;
 }
 
+/* By what is missing, as `left` may be a widened int: see `count` in element.h. */
 INLINE int clamp_to_tile(i64 left, int extent) {
-    return left < 0 ? 0 : left < extent ? (int)left : extent;
+    const i64 missing = extent - left;
+    return missing > extent ? 0 : missing > 0 ? (int)left : extent;
 }
 
 /* Work-items that stand side by side along an extent when tiles move: all, 64, or the largest power of two that divides it. */

@@ -71,7 +71,7 @@ INLINE void write_out(const attention_params *p, global float *out, head at, i64
             const i64 column = d + 4 * (c * ACROSS + item_column());
             if (row < p->len_q && column < p->value_dim)
                 write_floats(out + offset_of(p->out, at.b, at.h, row, column), p->out.d, acc[r * VECTORS + c],
-                             p->value_dim - column);
+                             clamp_to_tile(p->value_dim - column, 4));
         }
     }
 }

@@ -1,0 +1,58 @@
+# Whether the digest of the kernels follows every file that a row is made of, and nothing else: each is changed in a copy.
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+#   cmake -DROOT=<the project> -DFOLDER=<for the copy> -P kernels_digest.cmake
+cmake_minimum_required(VERSION 3.22)
+
+function(take_digest variable)
+  execute_process(COMMAND ${CMAKE_COMMAND} -DROOT=${FOLDER} -DOUTPUT=${FOLDER}/digest.c -P ${ROOT}/cmake/kernels_digest.cmake
+    COMMAND_ERROR_IS_FATAL ANY)
+  file(READ ${FOLDER}/digest.c text)
+  if(NOT text MATCHES "clattn__kernels_hash\\[\\] = \"([0-9a-f]+)\"")
+    message(FATAL_ERROR "no digest in ${text}")
+  endif()
+  set(${variable} ${CMAKE_MATCH_1} PARENT_SCOPE)
+endfunction()
+
+# check(path, from, to, verdict): the digest where `from` (a regular expression; "": the end) is replaced is another one, or the same.
+function(check path from to verdict)
+  file(READ ${FOLDER}/${path} before)
+  if(from STREQUAL "")
+    set(after "${before}${to}")
+  else()
+    string(REGEX REPLACE "${from}" "${to}" after "${before}")
+  endif()
+  if(after STREQUAL before)
+    message(FATAL_ERROR "${path} has no \"${from}\"")
+  endif()
+  file(WRITE ${FOLDER}/${path} "${after}")
+  take_digest(digest)
+  file(COPY ${ROOT}/${path} DESTINATION ${FOLDER}/copy)
+  get_filename_component(name ${path} NAME)
+  file(RENAME ${FOLDER}/copy/${name} ${FOLDER}/${path})
+  if(NOT digest STREQUAL whole AND verdict STREQUAL "same")
+    message(FATAL_ERROR "${path}: the digest is another one after \"${to}\"")
+  elseif(digest STREQUAL whole AND verdict STREQUAL "another")
+    message(FATAL_ERROR "${path}: the digest is the same after \"${to}\"")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${FOLDER})
+file(COPY ${ROOT}/kernels DESTINATION ${FOLDER})
+file(COPY ${ROOT}/host/native DESTINATION ${FOLDER}/host)
+take_digest(whole)
+file(GLOB_RECURSE sources RELATIVE ${ROOT} ${ROOT}/kernels/*.cl ${ROOT}/kernels/*.h ${ROOT}/host/native/*.h)
+list(REMOVE_ITEM sources host/native/native.h)
+foreach(path IN LISTS sources)
+  check(${path} "" "\n" another)
+endforeach()
+check(kernels/rows.def "M\\(TILE_KV, 64\\)" "M(TILE_KV, 32)" another)
+check(kernels/variants.def "V\\([0-9]+\\)" "V(7)" another)
+check(host/native/isa.def "-mfma" "-mfma4" another)
+check(host/native/features.def "-mamx-tile" "-mamx-tiles" another)
+check(kernels/rows.def "" "/* a remark */\n" same)
+check(host/native/backend.c "" "/* a remark */\n" same)
+check(host/native/native.h "" "/* a remark */\n" same)
+list(LENGTH sources count)
+message("${count} files and 4 tables change the digest")
