@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A weight is never negative. In place of that of a key which is hidden from a row stands -0, HIDDEN: as a number it adds nothing, and as a
- * mark it keeps a hidden key's NaN out of a sum. A product of fragments looks at no marks: a tile in which a value is not finite is added
- * by add_live.
+ * A weight is never negative. In place of that of a key which is hidden from a row stands -0, HIDDEN: as a number it adds
+ * nothing, and as a mark it keeps a hidden key's NaN out of a sum. A product of fragments looks at no marks: a tile in which a
+ * value is not finite is added by add_live.
  */
 #ifndef CLATTN_GPU_MMA_MASKED_H
 #define CLATTN_GPU_MMA_MASKED_H
@@ -43,8 +43,8 @@ typedef struct shared_weights {
     int line, parts, apart;
 } shared_weights;
 
-/* acc += weights * values of `keys` keys, but for what is hidden: of LIVE_BLOCKS blocks, whose first row and column these begin with. A line
- * of values is a key. */
+/* acc += weights * values of `keys` keys, but for what is hidden: of LIVE_BLOCKS blocks, whose first row and column these begin
+ * with. A line of values is a key. */
 INLINE void add_live(float *acc, shared_weights weights, const local ushort *values, int values_line, int keys) {
     const int l = lane_id();
 #pragma unroll 1

@@ -29,25 +29,29 @@
 
 #define ROW_ELEMENTS (TILE_M * LINE(TILE_K))
 #define COLUMN_ELEMENTS(across) ((across) ? TILE_K * LINE(TILE_N) : TILE_N * LINE(TILE_K))
-#define EIGHTS(size) ((size) * TILE_K / 8 / WORK_GROUP) /* that a work-item copies of a tile of `size` rows or columns */
+#define EIGHTS(size) ((size)*TILE_K / 8 / WORK_GROUP) /* that a work-item copies of a tile of `size` rows or columns */
 #define MOST_EIGHTS EIGHTS(MAX(TILE_M, TILE_N))
 #define ROW_BLOCKS (WARP_M / WARP_ROWS)
 #define COLUMN_BLOCKS (WARP_N / 16)
 #define SUMS (ROW_BLOCKS * COLUMN_BLOCKS * BLOCK)
 
-INLINE int warp_row(void) { return warp_id() / (TILE_N / WARP_N) * WARP_M; }
-INLINE int warp_column(void) { return warp_id() % (TILE_N / WARP_N) * WARP_N; }
+INLINE int warp_row(void) {
+    return warp_id() / (TILE_N / WARP_N) * WARP_M;
+}
+INLINE int warp_column(void) {
+    return warp_id() % (TILE_N / WARP_N) * WARP_N;
+}
 
 /* ---- copies ---------------------------------------------------------------------------------------------------------- */
 
-/* How this work-item copies the tiles of an operand that follow one another along the depth: eight elements of a line at a time, of
- * every EIGHT_LINES-th line. */
+/* How this work-item copies the tiles of an operand that follow one another along the depth: eight elements of a line at a
+ * time, of every EIGHT_LINES-th line. */
 typedef struct copies {
     const global element *from[MOST_EIGHTS];
-    i64 along, step;      /* strides: of a line's elements; from a tile to the next */
-    i64 exist;            /* rows or columns, from the tile's first on */
-    int size;             /* of the tile */
-    bool across, plain;   /* lines across the depth; and all exist, aligned to 16 bytes, until the depth ends */
+    i64 along, step;    /* strides: of a line's elements; from a tile to the next */
+    i64 exist;          /* rows or columns, from the tile's first on */
+    int size;           /* of the tile */
+    bool across, plain; /* lines across the depth; and all exist, aligned to 16 bytes, until the depth ends */
 } copies;
 
 /* Of tiles with lines of `extent`: this work-item's first line, its eight of each, and from one of its lines to the next. */
@@ -92,7 +96,8 @@ INLINE void copy_next(copies *c, local ushort *tile, i64 depth) {
 /* ---- products -------------------------------------------------------------------------------------------------------- */
 
 /* acc += the warp's part of one tile's product. */
-INLINE void multiply_tile(local uint *exchange, float *acc, const local ushort *rows, const local ushort *columns, bool across) {
+INLINE void multiply_tile(local uint *exchange, float *acc, const local ushort *rows, const local ushort *columns,
+                          bool across) {
     MMA_UNROLL for (int k = 0; k < TILE_K; k += 16) {
         uint row_fragments[ROW_BLOCKS * ROW_UINTS];
         MMA_UNROLL for (int r = 0; r < ROW_BLOCKS; r++)
@@ -139,8 +144,8 @@ INLINE void multiply_all(local uint *exchange, float *acc, local ushort *tile_ro
 
 /* ---- sums ------------------------------------------------------------------------------------------------------------ */
 
-/* A work-item has sums of SUM_ROWS rows, in SUM_COLUMNS columns of each. Of its r-th row and the n-th column of that: where in the
- * tile they are, and which of its sums is there. */
+/* A work-item has sums of SUM_ROWS rows, in SUM_COLUMNS columns of each. Of its r-th row and the n-th column of that: where in
+ * the tile they are, and which of its sums is there. */
 #define EACH_ROW (BLOCK / LANE_ROWS) /* sums of one row in one block */
 #define SUM_ROWS (ROW_BLOCKS * LANE_ROWS)
 #define SUM_COLUMNS (COLUMN_BLOCKS * EACH_ROW)
@@ -149,6 +154,7 @@ INLINE int sum_row(int r) {
     return warp_row() + r / LANE_ROWS * WARP_ROWS + BLOCK_ROW(lane_id(), ROW_ELEMENT(r % LANE_ROWS, 0));
 }
 INLINE int sum_column(int r, int n) {
+    (void)r; /* most layouts have one row a lane */
     return warp_column() + n / EACH_ROW * 16 + BLOCK_COLUMN(lane_id(), ROW_ELEMENT(r % LANE_ROWS, n % EACH_ROW));
 }
 INLINE int sum_index(int r, int n) {

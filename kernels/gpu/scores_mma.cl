@@ -6,7 +6,7 @@
  * Work-item       as mma_tile.h says
  * Local memory    two tiles of q and two of k
  * Sums            f32, scaled, and kept as f32
- * Compiled        what compilers make of each row, offline.md in the results of `./run test --all` says; not yet measured on a GPU
+ * Compiled        what compilers make of each row, offline.md in the results of `./run test --all` says; not yet measured
  */
 #include "heads.h"
 #include "mma_tile.h"
@@ -33,8 +33,7 @@ INLINE void write_run(global float *to, i64 stride, const float *run, i64 exist,
     }
 #endif
     (void)plain;
-    MMA_UNROLL for (int e = 0; e < RUN; e++)
-        if (e < exist) to[e * stride] = run[e];
+    MMA_UNROLL for (int e = 0; e < RUN; e++) if (e < exist) to[e * stride] = run[e];
 }
 
 INLINE void write_scores(const attention_params *p, global float *scores, i64 i, i64 j, const float *acc) {
@@ -45,7 +44,8 @@ INLINE void write_scores(const attention_params *p, global float *scores, i64 i,
             const int column = sum_column(r, n);
             float run[RUN];
             MMA_UNROLL for (int e = 0; e < RUN; e++) run[e] = acc[sum_index(r, n + e)] * p->scale;
-            write_run(scores + sum_row(r) * p->scores.l + column * p->scores.d, p->scores.d, run, p->len_kv - j - column, plain);
+            write_run(scores + sum_row(r) * p->scores.l + column * p->scores.d, p->scores.d, run, p->len_kv - j - column,
+                      plain);
         }
     }
 }

@@ -5,14 +5,15 @@
  *
  * Group           one TILE_M x TILE_N tile of one head's output, over the keys that any of its rows may look at
  * Work-item       as mma_tile.h says
- * Local memory    a tile of weights and two of values, TILE_K keys each. Weights come by way of registers, as f32; in their tile
- *                 each is the sum of WEIGHT_PARTS numbers of the type, which meet the values one after another: of one alone, its
- *                 rounding would be seen in results
- * Masked          the weight of a hidden key is 0, as softmax leaves it, and 0 * NaN is NaN, as are some sums with infinite values where a
- *                 weight has two parts. A group that finds a NaN in its sums starts again: hidden weights are then marked (mma_masked.h), and
- *                 tiles with a value that is not finite are added by plain loops that leave out what is hidden
+ * Local memory    a tile of weights and two of values, TILE_K keys each. Weights come by way of registers, as f32; in their
+ *                 tile each is the sum of WEIGHT_PARTS numbers of the type, which meet the values one after another: of one
+ *                 alone, its rounding would be seen in results
+ * Masked          the weight of a hidden key is 0, as softmax leaves it, and 0 * NaN is NaN, as are some sums with infinite
+ *                 values where a weight has two parts. A group that finds a NaN in its sums starts again: hidden weights are
+ *                 then marked (mma_masked.h), and tiles with a value that is not finite are added by plain loops that leave
+ *                 out what is hidden
  * Sums            f32, rounded once
- * Compiled        what compilers make of each row, offline.md in the results of `./run test --all` says; not yet measured on a GPU
+ * Compiled        what compilers make of each row, offline.md in the results of `./run test --all` says; not yet measured
  */
 #define LIVE_BLOCKS (WARP_N / 16)
 #include "mma_masked.h"
@@ -72,14 +73,16 @@ INLINE void store_weights(local ushort *tiles, const float *weights) {
         UNROLL for (int part = 0; part < WEIGHT_PARTS; part++) {
             uint eight[4];
             UNROLL for (int e = 0; e < 4; e++) eight[e] = take_part(left + 2 * e, left + 2 * e + 1);
-            *(local uint4 *)eight_place(tiles + part * ROW_ELEMENTS, n, TILE_K) = (uint4)(eight[0], eight[1], eight[2], eight[3]);
+            *(local uint4 *)eight_place(tiles + part * ROW_ELEMENTS, n, TILE_K) =
+                (uint4)(eight[0], eight[1], eight[2], eight[3]);
         }
     }
 }
 
-/* Mark the weights of the tile at key j that their rows, of the tile from query i on, may not use. Each work-item does those that it
- * stored itself. */
-INLINE void mark_hidden(const attention_params *p, const member *m, const row_options *options, local ushort *tiles, i64 i, i64 j) {
+/* Mark the weights of the tile at key j that their rows, of the tile from query i on, may not use. Each work-item does those
+ * that it stored itself. */
+INLINE void mark_hidden(const attention_params *p, const member *m, const row_options *options, local ushort *tiles, i64 i,
+                        i64 j) {
 #pragma unroll 1
     for (int n = 0; n < WEIGHTS; n++) {
         const int row = EIGHT_LINE(TILE_K) + n / 8 * EIGHT_LINES(TILE_K), k = EIGHT_AT(TILE_K) + n % 8;
@@ -100,7 +103,8 @@ INLINE void multiply_parts(local uint *exchange, float *acc, const local ushort 
 /* The same without what is marked. */
 INLINE void add_live_values(float *acc, const local ushort *weights, const local ushort *values) {
     MMA_UNROLL for (int r = 0; r < ROW_BLOCKS; r++) {
-        const shared_weights own = {weights + (warp_row() + r * WARP_ROWS) * LINE(TILE_K), LINE(TILE_K), WEIGHT_PARTS, ROW_ELEMENTS};
+        const shared_weights own = {weights + (warp_row() + r * WARP_ROWS) * LINE(TILE_K), LINE(TILE_K), WEIGHT_PARTS,
+                                    ROW_ELEMENTS};
         add_live(acc + BLOCK * COLUMN_BLOCKS * r, own, values + warp_column(), LINE(TILE_N), TILE_K);
     }
 }
@@ -112,10 +116,11 @@ typedef struct group_tiles {
     local int *flag;
 } group_tiles;
 
-/* acc = the warp's part of the tile from query i on, whose weights are at `weights` and values at `values`, key 0 first; with care for
- * what is hidden, or none. Begins and ends with the tiles free. */
-INLINE void multiply_live(const attention_params *p, const member *m, const row_options *options, const group_tiles *t, float *acc,
-                          const global float *weights, const global element *values, i64 columns, i64 i, bool careful) {
+/* acc = the warp's part of the tile from query i on, whose weights are at `weights` and values at `values`, key 0 first; with
+ * care for what is hidden, or none. Begins and ends with the tiles free. */
+INLINE void multiply_live(const attention_params *p, const member *m, const row_options *options, const group_tiles *t,
+                          float *acc, const global float *weights, const global element *values, i64 columns, i64 i,
+                          bool careful) {
     const key_range any = live_for_any(p, m, i, TILE_M), all = live_for_all(p, m, i, TILE_M);
     const i64 start = any.first / TILE_K * TILE_K;
     copies of_v = copies_of(values + start * p->v.l, p->v.l, p->v.d, columns, TILE_N, true);
@@ -168,8 +173,9 @@ INLINE void write_out(const attention_params *p, global element *out, i64 rows, 
     }
 }
 
-MMA_KERNEL void weighted_values(const global float *weights, const global element *v, global element *out, INT_BUFFER kv_lengths,
-                                const global uchar *mask, const global void *bias, const attention_params p) {
+MMA_KERNEL void weighted_values(const global float *weights, const global element *v, global element *out,
+                                INT_BUFFER kv_lengths, const global uchar *mask, const global void *bias,
+                                const attention_params p) {
     local ushort tile_w[WEIGHT_PARTS * ROW_ELEMENTS] __attribute__((aligned(16)));
     local ushort tile_v[2 * VALUE_ELEMENTS] __attribute__((aligned(16)));
     local uint exchange[EXCHANGE_UINTS];
@@ -184,14 +190,14 @@ MMA_KERNEL void weighted_values(const global float *weights, const global elemen
         const i64 d = group % tiles_d * TILE_N, i = group / tiles_d % tiles_i * TILE_M;
         const head at = head_at(&p, group / tiles_d / tiles_i);
         const member m = member_of(&p, kv_lengths, kv_lengths, kv_lengths, at.b);
-        const row_options options = {mask, bias, p.base[4] + offset_of(p.mask, at.b, at.h, i, 0),
-                                     p.base[5] + offset_of(p.bias, at.b, at.h, i, 0), 0, 0.0f};
+        const row_options options = {
+            mask, bias, p.base[4] + offset_of(p.mask, at.b, at.h, i, 0), p.base[5] + offset_of(p.bias, at.b, at.h, i, 0),
+            0,    0.0f};
         const global float *rows = weights + offset_of(p.weights, at.b, at.h, i, 0);
         const global element *values = v + offset_of(p.v, at.b, at.g, 0, d);
         float acc[SUMS];
         bool careful = false;
-        do
-            multiply_live(&p, &m, &options, &tiles, acc, rows, values, p.value_dim - d, i, careful);
+        do multiply_live(&p, &m, &options, &tiles, acc, rows, values, p.value_dim - d, i, careful);
         while (!careful && (careful = any_found(has_nan(acc), &flag)));
         write_out(&p, out + offset_of(p.out, at.b, at.h, i, d), p.len_q - i, p.value_dim - d, acc);
     }
