@@ -419,8 +419,6 @@ const clattn__row *clattn__plan_find(clattn_plan *, clattn__role, const clattn__
 /* The same, or say why there is none (UNSUPPORTED). An operator whose steps depend on the row chooses it once:
  * another thread may ban it between two choices. */
 clattn_status clattn__plan_choose(clattn_plan *, clattn__role, const clattn__params *, const clattn__row **row);
-/* Whether a role takes operands `as_stored`: a row does, and none that is likely to be faster serves them `converted` to f32. */
-bool clattn__plan_takes(clattn_plan *, clattn__role, const clattn__params *as_stored, const clattn__params *converted);
 /* Both. */
 clattn_status clattn__plan_step(clattn_plan *, clattn__role, const clattn__place *buffers, const clattn__params *, i64 repeat);
 

@@ -115,21 +115,6 @@ clattn_status clattn__plan_choose(clattn_plan *plan, clattn__role role, const cl
     return status;
 }
 
-/* The row that would serve, measurements aside. */
-static const clattn__row *row_of(clattn_plan *plan, clattn__role role, const clattn__params *params) {
-    const clattn__row *only = plan->only_row;
-    if (only && only->role == role) return clattn__row_refusal(plan->context, only, params) ? NULL : only;
-    return clattn__choose_row(plan->context, role, params, NULL);
-}
-
-bool clattn__plan_takes(clattn_plan *plan, clattn__role role, const clattn__params *as_stored, const clattn__params *converted) {
-    const clattn__device *device = &plan->context->device;
-    const clattn__row *row = row_of(plan, role, as_stored), *other = row_of(plan, role, converted);
-    if (!row || !other) return row != NULL;
-    if (clattn__row_is_meant(other, device) && !clattn__row_is_meant(row, device)) return false;
-    return row->family == other->family || row->family == CLATTN__FAMILY_NATIVE;
-}
-
 /* Build the step's kernel, and see that it computes. */
 static clattn_status plan_prepare(clattn_plan *plan, clattn__step *step) {
     clattn_context *context = plan->context;

@@ -205,7 +205,7 @@ static clattn_status stage_values(stages *g) {
 static clattn_dtype type_of_stage(const stages *g, clattn__role role, clattn_dtype stored, const char *operands) {
     const clattn__params as_stored = {.attention.dtype = (i32)stored}, converted = {.attention.dtype = (i32)g->dtype};
     if (stored == g->dtype) return stored;
-    const bool takes = clattn__plan_takes(g->plan, role, &as_stored, &converted);
+    const bool takes = clattn__takes(g->plan, role, &as_stored, &converted);
     clattn__text_add(&g->plan->why, takes ? "%s taken as stored, %s\n" : "%s converted from %s: no kernel of this device takes that\n",
                      operands, clattn_dtype_name(stored));
     return takes ? stored : g->dtype;

@@ -36,7 +36,7 @@ static clattn__params product_of(clattn_dtype dtype) {
 clattn_dtype clattn__project_type(clattn_plan *plan, clattn_dtype stored) {
     if (stored == CLATTN_F32) return stored;
     const clattn__params as_stored = product_of(stored), of_f32 = product_of(CLATTN_F32);
-    return clattn__plan_takes(plan, CLATTN__ROLE_PROJECT, &as_stored, &of_f32) ? stored : CLATTN_F32;
+    return clattn__takes(plan, CLATTN__ROLE_PROJECT, &as_stored, &of_f32) ? stored : CLATTN_F32;
 }
 
 /* What the product is computed of: the type that all operands have, where a kernel takes it; else f32. */
