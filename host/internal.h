@@ -140,6 +140,8 @@ extern const char *const clattn__features_missing[];
 const clattn__row *clattn__row_named(const char *name);
 /* The value of a row's macro; `missing` where the row has none of that name. */
 int clattn__row_macro(const clattn__row *row, const char *name, int missing);
+/* Floats of a row's register block, side by side. */
+int clattn__row_lanes(const clattn__row *row);
 /* What an OpenCL compiler is told of a row, a variant and the matrix units of a device. -cl-mad-enable is all the freedom that it gets: -cl-fast-relaxed-math
  * would break infinities and the exponential's rounding trick. */
 void clattn__row_options(const clattn__row *row, const clattn__variant *variant, int mma, clattn__text *options);

@@ -58,6 +58,10 @@ static int macro_value(const clattn__macro *macros, const char *name, int missin
 
 int clattn__row_macro(const clattn__row *row, const char *name, int missing) { return macro_value(row->macros, name, missing); }
 
+int clattn__row_lanes(const clattn__row *row) {
+    return clattn__row_macro(row, "VECTORS", 1) * clattn__row_macro(row, "VECTOR_WIDTH", 1);
+}
+
 /* ---- build options ------------------------------------------------------------------------------------------------- */
 
 static void add_macros(clattn__text *options, const clattn__macro *macros) {
@@ -195,7 +199,10 @@ const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *d
     if (row->role == CLATTN__ROLE_ATTENTION_SPLIT && params->attention.heads_kv) {
         const attention_params *a = &params->attention;
         const int limit = clattn__row_macro(row, "GROUP_ROWS_LIMIT", INT_MAX);
-        if (a->heads_q / a->heads_kv * a->len_q > limit) return "made for fewer queries that share a key";
+        const i64 rows = a->heads_q / a->heads_kv * a->len_q, lanes = clattn__row_lanes(row);
+        if (rows > limit) return "made for fewer queries that share a key";
+        if (rows * 100 < (rows + lanes - 1) / lanes * lanes * clattn__row_macro(row, "LANES_FILLED", 0))
+            return "queries that share a key would leave too many of its lanes empty";
     }
     return NULL;
 }

@@ -164,7 +164,9 @@ static void describe_attention(clattn_plan *plan, const clattn__step *step, clat
     clattn_attention_desc *d = &plan->desc.attention;
     const clattn_dtype dtype = (clattn_dtype)variant_macro(step, "DTYPE", CLATTN_F32);
     const int head_dim = variant_macro(step, "HEAD_DIM_MAX", 16) - 3, value_dim = variant_macro(step, "VALUE_DIM_MAX", 24) - 3;
-    const int len_q = 3, len_kv = algorithm == CLATTN_ALGORITHM_SPLIT ? 150 : 75; /* two parts, or two tiles */
+    /* as many queries as the row asks for */
+    const int len_q = clattn__row_macro(step->row, "LANES_FILLED", 0) ? clattn__row_lanes(step->row) : 3;
+    const int len_kv = algorithm == CLATTN_ALGORITHM_SPLIT ? 150 : 75; /* two parts, or two tiles */
     *d = (clattn_attention_desc)CLATTN_ATTENTION_DESC_INIT;
     d->q = packed(dtype, 1, len_q, head_dim);
     d->k = packed(dtype, 1, len_kv, head_dim);

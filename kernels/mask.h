@@ -92,6 +92,19 @@ static inline i64 query_tiles(const attention_params *p, i64 tile_q) {
     return p->batch * p->heads_q * each;
 }
 
+/* What a group of attention_split works on: of the rows that share key/value head g of member b, those from `first` on, over part
+ * `part` of the keys. Row r is query r % len_q of head h + r / len_q. The part's results are those of member b_out. */
+typedef struct split_group {
+    i64 b, g, h, rows, first, part, b_out;
+} split_group;
+
+static inline split_group split_group_at(const attention_params *p, i64 tile_q, i64 group) {
+    const i64 ratio = p->heads_q / p->heads_kv, rows = ratio * p->len_q, tiles = (rows + tile_q - 1) / tile_q;
+    const i64 g = group / tiles % p->heads_kv, b_out = group / tiles / p->heads_kv;
+    const split_group at = {b_out % p->batch, g, g * ratio, rows, group % tiles * tile_q, b_out / p->batch, b_out};
+    return at;
+}
+
 /* The slope of ALiBi for head h of `heads` (Press et al. 2022): 2^(-8 (h + 1) / n) for the n = 2^floor(log2(heads)) first heads; the
  * others take every second slope of twice as many. As an exponent of 2. */
 static inline float alibi_exponent(i64 h, i64 heads) {
@@ -113,6 +126,12 @@ static inline key_range live_range(const attention_params *p, const member *m, i
     if (p->keys.left >= 0) live.first = mask_clamp(position - p->keys.left, 0, m->len_kv);
     if (p->keys.right >= 0) live.end = mask_clamp(position + p->keys.right + 1, live.first, m->len_kv);
     return live;
+}
+
+/* The keys of part `part` that a member has. */
+static inline key_range split_part(const attention_params *p, const member *m, i64 part) {
+    const key_range keys = {mask_clamp(part * p->split, 0, m->len_kv), mask_clamp((part + 1) * p->split, 0, m->len_kv)};
+    return keys;
 }
 
 static inline int is_live(key_range live, i64 j) { return live.first <= j && j < live.end; }

@@ -393,15 +393,16 @@ START_TEST(runs_repeat_bitwise) {
 }
 END_TEST
 
-/* One head of a problem without options. */
-static attention_problem head_alone(const attention_problem *p, int64_t head) {
+/* Heads of a problem without options: those that share key head `kv` of the batch, whose rows a kernel may put into lanes together. */
+static attention_problem group_alone(const attention_problem *p, int64_t kv) {
     attention_problem alone = *p;
     const attention_case *c = &p->c;
-    const int64_t kv = head / (c->heads_q / c->heads_kv);
+    const int64_t ratio = c->heads_q / c->heads_kv;
     clattn_attention_desc *d = &alone.desc;
-    clattn_tensor *const views[] = {&d->q, &d->k, &d->v, &d->out, &d->lse, &d->scores, &d->weights};
-    for (size_t n = 0; n < COUNT(views); n++) views[n]->size[0] = views[n]->size[1] = 1;
-    alone.data[CLATTN_TENSOR_Q] += head * c->len_q * c->head_dim;
+    clattn_tensor *const of_queries[] = {&d->q, &d->out, &d->lse, &d->scores, &d->weights}, *const of_keys[] = {&d->k, &d->v};
+    for (size_t n = 0; n < COUNT(of_queries); n++) of_queries[n]->size[0] = 1, of_queries[n]->size[1] = ratio;
+    for (size_t n = 0; n < COUNT(of_keys); n++) of_keys[n]->size[0] = of_keys[n]->size[1] = 1;
+    alone.data[CLATTN_TENSOR_Q] += kv * ratio * c->len_q * c->head_dim;
     alone.data[CLATTN_TENSOR_K] += kv * c->len_kv * c->head_dim;
     alone.data[CLATTN_TENSOR_V] += kv * c->len_kv * c->value_dim;
     return alone;
@@ -410,14 +411,14 @@ static attention_problem head_alone(const attention_problem *p, int64_t head) {
 static void check_sample(clattn_context *context, const attention_problem *p, clattn_algorithm algorithm, const char *where) {
     const attention_case *c = &p->c;
     attention_results whole = attention_run(context, p, LAYOUT_BHLD, algorithm, WANT_LSE);
-    const int64_t count = c->len_q * c->value_dim;
-    for (int64_t head = 0; head < c->batch * c->heads_q; head++) {
-        const attention_problem alone = head_alone(p, head);
+    const int64_t rows = c->heads_q / c->heads_kv * c->len_q, count = rows * c->value_dim;
+    for (int64_t kv = 0; kv < c->batch * c->heads_kv; kv++) {
+        const attention_problem alone = group_alone(p, kv);
         attention_results one = attention_run(context, &alone, LAYOUT_BHLD, algorithm, WANT_LSE);
         char what[160];
-        snprintf(what, sizeof what, "%s, head %lld alone", where, (long long)head);
-        assert_same_values(one.data[CLATTN_TENSOR_OUT], whole.data[CLATTN_TENSOR_OUT] + head * count, count, what, "out");
-        assert_same_values(one.data[CLATTN_TENSOR_LSE], whole.data[CLATTN_TENSOR_LSE] + head * c->len_q, c->len_q, what, "lse");
+        snprintf(what, sizeof what, "%s, heads of key head %lld alone", where, (long long)kv);
+        assert_same_values(one.data[CLATTN_TENSOR_OUT], whole.data[CLATTN_TENSOR_OUT] + kv * count, count, what, "out");
+        assert_same_values(one.data[CLATTN_TENSOR_LSE], whole.data[CLATTN_TENSOR_LSE] + kv * rows, rows, what, "lse");
         attention_results_free(&one);
     }
     attention_results_free(&whole);

@@ -122,6 +122,11 @@ static const attention_case split_cases[] = {
     {"f32 with all options", 1, 2, 1, 2, 139, 19, 21, ALL_OPTIONS},
     {"f16", 1, 3, 1, 1, 69, 5, 7, .dtype = CLATTN_F16},
 };
+/* For rows that want their lanes filled. */
+static const attention_case group_cases[] = {
+    {"f32 with all options", 1, 2, 1, 16, 139, 19, 21, ALL_OPTIONS},
+    {"f16", 1, 1, 1, 31, 69, 5, 7, .dtype = CLATTN_F16},
+};
 static const attention_case staged_cases[] = {
     {"f32 with all options", 1, 1, 1, 5, 69, 19, 21, ALL_OPTIONS},
     {"f16 causal", 1, 2, 1, 5, 9, 5, 67, .causal = 1, .dtype = CLATTN_F16},
@@ -255,7 +260,10 @@ static void run_role(trial *t) {
         attend(t, fused_cases, COUNT(fused_cases), CLATTN_ALGORITHM_FUSED);
         break;
     case CLATTN__ROLE_ATTENTION_SPLIT:
-        attend(t, split_cases, COUNT(split_cases), CLATTN_ALGORITHM_SPLIT);
+        if (clattn__row_macro(t->row, "LANES_FILLED", 0))
+            attend(t, group_cases, COUNT(group_cases), CLATTN_ALGORITHM_SPLIT);
+        else
+            attend(t, split_cases, COUNT(split_cases), CLATTN_ALGORITHM_SPLIT);
         break;
     case CLATTN__ROLE_SCORES:
     case CLATTN__ROLE_MASK:

@@ -191,7 +191,8 @@ START_TEST(row_can_be_chosen) {
     clattn__params params = params_of_row(row, dim);
     if (row->role == CLATTN__ROLE_ATTENTION_SPLIT) {
         params.attention.heads_q = params.attention.heads_kv = 1;
-        params.attention.len_q = clattn__row_macro(row, "GROUP_ROWS_LIMIT", 16);
+        const int few = clattn__row_macro(row, "GROUP_ROWS_LIMIT", 8);
+        params.attention.len_q = clattn__row_macro(row, "LANES_FILLED", 0) ? clattn__row_lanes(row) : few;
     }
     const clattn__row *chosen = clattn__choose_row(context, row->role, &params, NULL);
     if (chosen != row) { /* one that is faster where no option modifies scores may come first */

@@ -54,7 +54,7 @@ INLINE void block_load(const memory *mem, int n, const head *hd, const attention
     const int dim = p->head_dim, pairs = PADDED(dim) / 2;
     uint32_t *qt = mem->qt + n * pairs * LANES;
     for (int lane = 0; lane < LANES; lane++) {
-        const stored *row = hd->q + query_in_lane(m, first, lane) * p->q.l;
+        const stored *row = hd->q + row_at(&p->q, m, row_in_lane(hd, first, lane));
         for (int k = 0; k < pairs; k++) {
             const uint32_t low = 2 * k < dim ? row[2 * k * p->q.d] : 0, high = 2 * k + 1 < dim ? row[(2 * k + 1) * p->q.d] : 0;
             qt[k * LANES + lane] = low | high << 16;
@@ -168,7 +168,9 @@ INLINE int values_load(const memory *mem, const stored *v, const attention_param
     return finite;
 }
 
-INLINE void kv_tile_load(kv_tile *tile, const memory *mem, const head *hd, const attention_params *p, i64 start, key_range live) {
+INLINE void kv_tile_load(kv_tile *tile, const memory *mem, const head *hd, const attention_params *p, i64 first, i64 start,
+                         key_range live) {
+    (void)first;
     const key_range keys = range_in_tile(live, start, TILE_KV);
     tile->values = hd->v + start * p->v.l;
     keys_load(mem, hd->k + start * p->k.l, p, keys);
@@ -251,6 +253,7 @@ INLINE void block_values(const block *blk, const memory *mem, int n, const kv_ti
 }
 
 #define OUT_DIM(p) PADDED((p)->value_dim)
+#define FIRST_TILES 2 /* later ones the processor sees coming */
 #include "cpu/attention_walk.h"
 
 static void attention(const stored *restrict q, const stored *restrict k, const stored *restrict v, stored *restrict out,

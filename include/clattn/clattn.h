@@ -45,7 +45,8 @@
  *
  *    Same inputs, same device, same plan: bitwise the same output. A sample alone equals the same sample in a batch; a member of
  *    a ragged batch equals itself alone in a ragged batch. What `clattn tune` has measured may choose another kernel, and so another
- *    order of sums, by sizes, type and mask, never by the batch.
+ *    order of sums, by sizes, type and mask, never by the batch. Query heads that share a key head are computed together: one of
+ *    them alone is another size.
  *    Functions return a status and write outputs only on success. Nothing is printed, nothing exits, nothing is global.
  *    A plan names what it runs and why; no fallback is silent. An option that would have no effect (scale without has_scale,
  *    align without causal, a bias without its weight, an algorithm of attention for a recurrence) is refused with ARGUMENT, not

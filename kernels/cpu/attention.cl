@@ -38,8 +38,8 @@
  * 192, not packed 1.03, 1.02; with TILE_Q 96 0.98, 1.02; 384 1.01, 1.02. TILE_KV 64, 96, 128: alike.
  * Tried (AVX-512, one core, H8 N2048, in turns on a still machine; D128, D64): against TILE_KV 64, 128 1.00, 1.005; with it the next
  * tile fetched into the second-level cache, a line for each step of the values' products, 1.04, 1.02; in bursts between blocks of
- * scores 1.045, 1.01, and 1.5 % slower where it lies there already; TILE_KV 192 as 128. AVX2, whose steps are half as long, 0.99, 0.98:
- * without. Rows x vectors on SSE2: against 4 x 2, 4 x 3 1.11, 1.07, 2 x 4 1.12, 1.11.
+ * scores 1.045, 1.01, and 1.5 % slower where it lies there already; TILE_KV 192 as 128. Rows of out fetched before the last tile 1.01
+ * (N1024 1.015), the next group's queries 1.00. AVX2, whose steps are half as long, 0.99, 0.98: without. Rows x vectors on SSE2: against 4 x 2, 4 x 3 1.11, 1.07, 2 x 4 1.12, 1.11.
  */
 #include "lane_options.h"
 
@@ -50,7 +50,7 @@
 #if !defined(PACK_VALUES) /* values that need no conversion, too */
 #define PACK_VALUES 0
 #endif
-#if !defined(FETCH_NEXT) /* the next tile into the second-level cache, beside the products of this one's values */
+#if !defined(FETCH_NEXT) /* what comes next into the second-level cache, beside the products of a tile's values */
 #define FETCH_NEXT 0
 #endif
 /* ROWS elements of each value of a tile, and a line of a cache: without it the panels of a key fall into few sets. */
@@ -153,62 +153,52 @@ INLINE value_tile values_load(const memory *mem, __global const stored *v, const
 }
 #endif
 
-/* WIDTH dims of WIDTH queries from `first` on, which stand in lanes then. */
-INLINE void load_square(real *qt, __global const stored *q, i64 l, const member *m, i64 first, real scale) {
-    vec square[WIDTH];
-    UNROLL for (int n = 0; n < WIDTH; n++) square[n] = stored_vec_load(q + query_in_lane(m, first, n) * l) * scale;
-    transpose(square);
-    UNROLL for (int n = 0; n < WIDTH; n++) vec_store_aligned(square[n], qt + n * LANES);
-}
-
 INLINE void block_load(const memory *mem, int n, const head *hd, const attention_params *p, const member *m, i64 first) {
-    real *qt = mem->qt + n * LANES * p->head_dim;
-    const real scale = block_scale(p);
-    const int whole = p->q.d == 1 ? p->head_dim / WIDTH * WIDTH : 0;
-    for (int lane = 0; lane < LANES; lane += WIDTH) {
-        for (int d = 0; d < whole; d += WIDTH) load_square(qt + d * LANES + lane, hd->q + d, p->q.l, m, first + lane, scale);
-    }
-    for (int lane = 0; lane < LANES; lane++) {
-        __global const stored *row = hd->q + query_in_lane(m, first, lane) * p->q.l;
-        for (int d = whole; d < p->head_dim; d++) qt[d * LANES + lane] = stored_load(row + d * p->q.d) * scale;
-    }
+    rows_load(mem->qt + n * LANES * p->head_dim, hd, p, m, first);
 }
 
-/* Rows of what is worth fetching: element d of row j lies `step` * d + `row_step` * j bytes from `at`. */
+/* Rows to fetch: element d of row j lies `row_step` * j + `step` * d bytes from `at`. */
 typedef struct far_rows {
     __global const uchar *at;
     i64 row_step, step;
 } far_rows;
 
-INLINE far_rows far_rows_of(__global const stored *at, strides x) {
-    const far_rows rows = {(__global const uchar *)at, x.l * (i64)sizeof(stored), x.d * (i64)sizeof(stored)};
+INLINE far_rows far_rows_of(__global const stored *at, strides of) {
+    const i64 size = sizeof(stored);
+    const far_rows rows = {(__global const uchar *)at, of.l * size, of.d * size};
     return rows;
 }
 
 /* Keys and values of a tile. */
+enum { FAR_ROWS = 4 };
 typedef struct kv_tile {
     key_tile keys;
     value_tile values;
-    far_rows next[2]; /* values and keys of the next tile */
+    far_rows far[FAR_ROWS]; /* what the first block, the second ... fetch beside the products of values */
 } kv_tile;
 
+/* Values and keys of the next tile, and before the last one the rows of `out` of the queries from `first` on; where there are
+ * none, what is near already. */
+INLINE void far_rows_choose(far_rows far[FAR_ROWS], const head *hd, const attention_params *p, i64 first, i64 start,
+                            i64 end) {
+    const i64 next = start + TILE_KV, beyond = next + TILE_KV;
+    const far_rows none = {(__global const uchar *)(hd->v + start * p->v.l), 0, 0};
+    for (int n = 0; n < FAR_ROWS; n++) far[n] = none;
+    if (beyond > end) return;
+    far[0] = far_rows_of(hd->v + next * p->v.l, p->v);
+    far[1] = far_rows_of(hd->k + next * p->k.l, p->k);
+    if (beyond + TILE_KV <= end) return;
+    far[2] = far_rows_of(hd->out + first * p->out.l, p->out);
+    if (first + TILE_KV < p->len_q) far[3] = far_rows_of(hd->out + (first + TILE_KV) * p->out.l, p->out);
+}
+
 /* The tile from `start` on, of which only live keys are looked at. */
-INLINE void kv_tile_load(kv_tile *tile, const memory *mem, const head *hd, const attention_params *p, i64 start,
+INLINE void kv_tile_load(kv_tile *tile, const memory *mem, const head *hd, const attention_params *p, i64 first, i64 start,
                          key_range live) {
     const key_range keys = range_in_tile(live, start, TILE_KV);
     tile->keys = keys_load(mem, hd->k + start * p->k.l, p, keys);
     tile->values = values_load(mem, hd->v + start * p->v.l, p, keys);
-    if (!FETCH_NEXT) return;
-    const i64 next = start + 2 * TILE_KV <= live.end ? start + TILE_KV : start;
-    tile->next[0] = far_rows_of(hd->v + next * p->v.l, p->v);
-    tile->next[1] = far_rows_of(hd->k + next * p->k.l, p->k);
-}
-
-/* What is fetched beside block n's products: the first fetches values and the second keys, the others again what they look at. */
-INLINE far_rows rows_to_fetch(const kv_tile *tile, int n) {
-    far_rows rows = tile->next[n == 1];
-    if (n > 1) rows.row_step = rows.step = 0;
-    return rows;
+    if (FETCH_NEXT) far_rows_choose(tile->far, hd, p, first, start, live.end);
 }
 
 /* Scores of `rows` keys, and their maximum with what `top` holds. */
@@ -276,7 +266,7 @@ INLINE void block_values(const block *blk, const memory *mem, int n, const kv_ti
     real *ot = mem->ot + n * LANES * p->value_dim;
     VALUE_SPACE const real *values = tile->at + at * tile->l;
     far_rows far = {0, 0, 0};
-    if (FETCH_NEXT) far = rows_to_fetch(both, n);
+    if (FETCH_NEXT) far = both->far[n % FAR_ROWS];
     i64 row[ROWS];
     rows_at(row, ROWS, tile->step);
     for (int d = 0; d < p->value_dim; d += ROWS, values += tile->panel) {
@@ -286,6 +276,7 @@ INLINE void block_values(const block *blk, const memory *mem, int n, const kv_ti
 }
 
 #define OUT_DIM(p) ((p)->value_dim)
+#define FIRST_TILES (FETCH_NEXT ? 1 : 2) /* later ones the processor sees coming */
 #include "attention_walk.h"
 
 __kernel GROUP_OF_ONE void attention(__global const stored *restrict q, __global const stored *restrict k,

@@ -18,6 +18,9 @@
 #error "MODIFIED: whether scores go through options.h"
 #endif
 #define BLOCKS (TILE_Q / LANES)
+#if !defined(GROUPED) /* rows of all query heads that share a key head, over a part of the keys; else those of one head */
+#define GROUPED 0
+#endif
 #if TILE_Q % (VECTORS * VECTOR_WIDTH)
 #error "TILE_Q must be a multiple of VECTORS * VECTOR_WIDTH"
 #endif
@@ -37,16 +40,35 @@ INLINE int asks_elements(const attention_params *p) {
     return MODIFIED && has_elements(p);
 }
 
-/* What one query head of one member works on, from that member's first query and first key on. */
+/* Results of a part of the keys are of f32, whatever is stored. */
+#if GROUPED
+typedef float result;
+#else
+typedef stored result;
+#endif
+
+/* What one query head of one member works on, from that member's first query and first key on. GROUPED: what all heads of a group do,
+ * from the first of them on; row r is query r % len_q of head h + r / len_q. */
 typedef struct head {
     __global const stored *q, *k, *v;
-    __global stored *out;
+    __global result *out;
     __global float *lse;
     __global const uchar *mask;
     __global const void *bias;
+    __global const float *slopes;
     i64 b, h;
-    real slope, sink;
+    i64 rows;       /* its queries; GROUPED: those of all heads */
+    key_range part; /* its keys */
+    real sink;
 } head;
+
+INLINE i64 query_of_row(const member *m, i64 row) { return GROUPED ? row % m->len_q : row; }
+INLINE i64 head_of_row(const member *m, i64 row) { return GROUPED ? row / m->len_q : 0; }
+
+/* Where a row of a view begins. */
+INLINE i64 row_at(const strides *stride, const member *m, i64 row) {
+    return head_of_row(m, row) * stride->h + query_of_row(m, row) * stride->l;
+}
 
 /* The running state of a block of queries. */
 typedef struct block {
@@ -61,9 +83,9 @@ typedef struct block {
     int partial; /* whether some lane looks at fewer */
 } block;
 
-/* The query in a lane of the block from `first` on; the last one again where there are no more. */
-INLINE i64 query_in_lane(const member *m, i64 first, int lane) {
-    return first + lane < m->len_q ? first + lane : m->len_q - 1;
+/* The row in a lane of the block from `first` on; the last one again where there are no more. */
+INLINE i64 row_in_lane(const head *hd, i64 first, int lane) {
+    return first + lane < hd->rows ? first + lane : hd->rows - 1;
 }
 
 /* What raw scores are multiplied by: of a softcap, that they are divided by, too. */
@@ -71,6 +93,27 @@ INLINE real block_scale(const attention_params *p) {
     const real scale = real_parameter(p, scale), softcap = real_parameter(p, softcap);
     if (!MODIFIED || softcap == REAL(0.0)) return scale * FROM_NATURAL;
     return fmax(fmin(scale / softcap, REAL_MAX), -REAL_MAX);
+}
+
+/* WIDTH dims, from d on, of WIDTH rows from `first` on, which stand in lanes then. */
+INLINE void load_square(real *qt, const head *hd, const strides *q, const member *m, i64 first, int d, real scale) {
+    vec square[WIDTH];
+    UNROLL for (int n = 0; n < WIDTH; n++) square[n] = stored_vec_load(hd->q + row_at(q, m, row_in_lane(hd, first, n)) + d) * scale;
+    transpose(square);
+    UNROLL for (int n = 0; n < WIDTH; n++) vec_store_aligned(square[n], qt + n * LANES);
+}
+
+/* The rows of the block from `first` on, scaled, in lanes: qt[head_dim][LANES]. */
+INLINE void rows_load(real *qt, const head *hd, const attention_params *p, const member *m, i64 first) {
+    const real scale = block_scale(p);
+    const int whole = p->q.d == 1 ? p->head_dim / WIDTH * WIDTH : 0;
+    for (int lane = 0; lane < LANES; lane += WIDTH) {
+        for (int d = 0; d < whole; d += WIDTH) load_square(qt + d * LANES + lane, hd, &p->q, m, first + lane, d, scale);
+    }
+    for (int lane = 0; lane < LANES; lane++) {
+        __global const stored *row = hd->q + row_at(&p->q, m, row_in_lane(hd, first, lane));
+        for (int d = whole; d < p->head_dim; d++) qt[d * LANES + lane] = stored_load(row + d * p->q.d) * scale;
+    }
 }
 
 /* Before the first key. */
@@ -81,31 +124,40 @@ INLINE void block_start(block *blk) {
     }
 }
 
+/* The keys of the part that any of these rows may look at. Rows of several heads may be any queries. */
+INLINE key_range live_for_rows(const head *hd, const attention_params *p, const member *m, i64 first, i64 rows) {
+    if (!GROUPED) return live_for_any(p, m, first, rows);
+    const key_range any = live_for_any(p, m, 0, m->len_q);
+    const key_range part = {mask_clamp(any.first, hd->part.first, hd->part.end), mask_clamp(any.end, hd->part.first, hd->part.end)};
+    return part;
+}
+
 /* Which keys of the tile from `start` the lanes look at, as far as ranges tell. */
-INLINE void block_range(block *blk, const attention_params *p, const member *m, i64 first, i64 start) {
-    key_range any = range_in_tile(live_for_any(p, m, first, LANES), start, TILE_KV), all = live_for_all(p, m, first, LANES);
+INLINE void block_range(block *blk, const head *hd, const attention_params *p, const member *m, i64 first, i64 start) {
+    const key_range any = range_in_tile(live_for_rows(hd, p, m, first, LANES), start, TILE_KV);
+    const key_range all = live_for_all(p, m, GROUPED ? 0 : first, GROUPED ? m->len_q : LANES);
     blk->start = start + any.first;
     blk->keys = (int)(any.end - any.first);
     blk->partial = all.first > blk->start || all.end < blk->start + blk->keys;
 }
 
-INLINE void block_lane_ranges(const block *blk, const attention_params *p, const member *m, i64 first, integer firsts[LANES],
-                              integer ends[LANES]) {
+INLINE void block_lane_ranges(const block *blk, const head *hd, const attention_params *p, const member *m, i64 first,
+                              integer firsts[LANES], integer ends[LANES]) {
     for (int lane = 0; lane < LANES; lane++) {
-        const key_range live = range_in_tile(live_range(p, m, query_in_lane(m, first, lane)), blk->start, blk->keys);
+        const key_range live = range_in_tile(live_range(p, m, query_of_row(m, row_in_lane(hd, first, lane))), blk->start, blk->keys);
         firsts[lane] = (integer)live.first;
         ends[lane] = (integer)live.end;
     }
 }
 
 /* Whether any lane looks at any key of the tile from `start`; if so, which. */
-INLINE int block_looks(block *blk, const memory *mem, const row_options *rows, const attention_params *p, const member *m,
-                       i64 first, i64 start) {
+INLINE int block_looks(block *blk, const memory *mem, const row_options *rows, const head *hd, const attention_params *p,
+                       const member *m, i64 first, i64 start) {
     integer firsts[LANES], ends[LANES];
-    block_range(blk, p, m, first, start);
+    block_range(blk, hd, p, m, first, start);
     if (blk->keys == 0) return 0;
     if (!blk->partial && !asks_elements(p)) return 1;
-    block_lane_ranges(blk, p, m, first, firsts, ends);
+    block_lane_ranges(blk, hd, p, m, first, firsts, ends);
 #if MODIFIED
     const int live = lane_addends(mem->addends, rows, p, blk->start, blk->keys, firsts, ends);
     blk->partial = live == LIVE_SOME;
@@ -200,8 +252,20 @@ INLINE void block_finish(const block *blk, const head *hd, const attention_param
     }
 }
 
+#if GROUPED
+/* A row's sums lie side by side, [LANES][out_dim]. */
+INLINE void block_store(const block *blk, const real *sums, const head *hd, const attention_params *p, const member *m, i64 first) {
+    real factors[LANES], logs[LANES];
+    block_finish(blk, hd, p, factors, logs);
+    for (int lane = 0; lane < LANES && first + lane < hd->rows; lane++, sums += OUT_DIM(p)) {
+        __global result *row = hd->out + row_at(&p->out, m, first + lane);
+        for (int d = 0; d < p->value_dim; d++) row[d * p->out.d] = sums[d] * factors[lane];
+        hd->lse[row_at(&p->lse, m, first + lane)] = (float)logs[lane];
+    }
+}
+#else
 /* WIDTH dims of the first `count` of WIDTH queries, from lanes. */
-INLINE void store_square(const real *ot, const real *factors, __global stored *out, i64 l, i64 count) {
+INLINE void store_square(const real *ot, const real *factors, __global result *out, i64 l, i64 count) {
     vec square[WIDTH];
     const vec factor = vec_load(factors);
     UNROLL for (int n = 0; n < WIDTH; n++) square[n] = vec_load(ot + n * LANES) * factor;
@@ -225,5 +289,6 @@ INLINE void block_store(const block *blk, const real *ot, const head *hd, const 
         if (p->has_lse) hd->lse[(first + lane) * p->lse.l] = (float)logs[lane];
     }
 }
+#endif
 
 #endif

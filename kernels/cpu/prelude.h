@@ -196,13 +196,16 @@ static inline int ivec_any(ivec x) {
 /* A rare path, kept out of what is fast: PoCL (LLVM 15) otherwise finds too few registers for sums beside it. */
 #define APART static __attribute__((noinline))
 
-/* Have the line that p points into in the second-level cache. PoCL 3 makes nothing of OpenCL C's prefetch. */
+/* Have the line that p points into in the nearest cache; in the second-level one. PoCL 3 makes nothing of OpenCL C's prefetch. */
 #if !defined(__OPENCL_C_VERSION__)
+#define FETCH(p) __builtin_prefetch(p, 0, 3)
 #define FETCH_FAR(p) __builtin_prefetch(p, 0, 2)
 #elif defined(__x86_64__)
+#define FETCH(p) __builtin_prefetch((const void *)(size_t)(p), 0, 3)
 #define FETCH_FAR(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2)
 #else
-#define FETCH_FAR(p) prefetch(p, 64)
+#define FETCH(p) prefetch(p, 1)
+#define FETCH_FAR(p) prefetch(p, 1)
 #endif
 
 /* The scale or the softcap of attention_params. */

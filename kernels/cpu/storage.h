@@ -161,12 +161,7 @@ typedef real stored;
 /* Whether elements are computed with as they lie. */
 #define STORED_IS_REAL (DTYPE == DTYPE_F32 || DTYPE == DTYPE_F64)
 
-/* Have the line near that p points into. */
-#if defined(__OPENCL_C_VERSION__)
-#define FETCH(p) prefetch(p, LINE)
-#else
-#define FETCH(p) __builtin_prefetch(p)
-#endif
+/* Elements of a line of a cache. */
 #define LINE ((int)(64 / sizeof(stored)))
 
 /* to[n] = from[n * step] for n = 0 ... count - 1. */

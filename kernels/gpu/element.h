@@ -48,16 +48,19 @@ INLINE int bytes_of(i32 dtype) { return dtype == DTYPE_F32 ? 4 : 2; }
 #endif
 #if DTYPE == DTYPE_F32
 typedef float element;
+typedef float2 element2;
 typedef float4 element4;
 INLINE float widen(element x) { return x; }
 INLINE element narrow(float x) { return x; }
 #elif DTYPE == DTYPE_F16
 typedef ushort element;
+typedef ushort2 element2;
 typedef ushort4 element4;
 INLINE float widen(element x) { return float_of_f16(x); }
 INLINE element narrow(float x) { return f16_of_float(x); }
 #elif DTYPE == DTYPE_BF16
 typedef ushort element;
+typedef ushort2 element2;
 typedef ushort4 element4;
 INLINE float widen(element x) { return float_of_bf16(x); }
 INLINE element narrow(float x) { return bf16_of_float(x); }

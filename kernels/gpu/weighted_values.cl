@@ -25,8 +25,8 @@ INLINE void mark_hidden(const attention_params *p, const member *m, const row_op
                         i64 j) {
     const walk w = walk_of(TILE_M, TILE_K);
 #pragma unroll 1
-    for (int n = 0; n < w.count; n++) {
-        const int row = w.line + n / w.per_line * w.lines, k = w.mover + n % w.per_line * w.movers;
+    for (int n = 0; n < w.count * w.run; n++) {
+        const int row = line_of(w, n / w.run), k = place_of(w, n / w.run) + n % w.run;
         row_options at = *options;
         at.mask_at += row * p->mask.l;
         at.bias_at += row * p->bias.l;

@@ -43,11 +43,15 @@ static factors role_factors(clattn__role role) {
 }
 
 /* Parameters that ask for a combination. */
-static clattn__params params_of(clattn__role role, const combination *c) {
+static clattn__params params_of(const clattn__row *row, const combination *c) {
+    const clattn__role role = row->role;
     clattn__params params = {0};
     size_t line = 0;
     int n = 0;
-    if (role == CLATTN__ROLE_ATTENTION_SPLIT) params.attention.heads_q = params.attention.heads_kv = params.attention.len_q = 1;
+    if (role == CLATTN__ROLE_ATTENTION_SPLIT) {
+        params.attention.heads_q = params.attention.heads_kv = 1;
+        params.attention.len_q = clattn__row_macro(row, "LANES_FILLED", 0) ? clattn__row_lanes(row) : 1;
+    }
 #define VARIANT(of_role, macro, parameter, kind, list)                                                                         \
     if (role == CLATTN__ROLE_##of_role) params.parameter = clattn__variants[line].values[c->value[n++]];                       \
     line++;
@@ -70,7 +74,7 @@ static clattn__device device_of(const clattn__row *row) {
 
 /* Whether the host would ever build it. */
 static bool serves(const clattn__row *row, const combination *c, clattn__variant *variant) {
-    const clattn__params params = params_of(row->role, c);
+    const clattn__params params = params_of(row, c);
     const clattn__device device = device_of(row);
     return clattn__role_variant(row->role, &params, variant) && !clattn__row_obstacle(row, &device, variant, &params);
 }
