@@ -101,7 +101,9 @@ INLINE void values_copy(real *to, __global const stored *v, const attention_para
 }
 
 /* The tile from `start` on, of which only live keys are looked at. */
-INLINE void kv_tile_load(kv_tile *tile, const memory *mem, const head *hd, const attention_params *p, i64 start, key_range live) {
+INLINE void kv_tile_load(kv_tile *tile, const memory *mem, const head *hd, const attention_params *p, i64 first, i64 start,
+                         key_range live) {
+    (void)first; /* all groups of rows begin alike */
     const key_range keys = range_in_tile(live, start, TILE_KV);
     __global const stored *k = hd->k + start * p->k.l, *v = hd->v + start * p->v.l;
     const i64 blocks = ((hd->rows < TILE_Q ? hd->rows : TILE_Q) + LANES - 1) / LANES, left = hd->part.end - start - TILE_KV;
@@ -250,6 +252,7 @@ INLINE void block_values(const block *blk, const memory *mem, int n, kv_tile *ti
 
 /* ---- the group ----------------------------------------------------------------------------------------------------------- */
 
+#define FIRST_TILES 1
 #include "attention_walk.h"
 
 __kernel GROUP_OF_ONE void attention_split(__global const stored *restrict q, __global const stored *restrict k,
