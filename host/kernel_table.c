@@ -183,9 +183,11 @@ const char *clattn__row_obstacle(const clattn__row *row, const clattn__device *d
     if (dtype == DTYPE_F64 && !device->has_f64) return "this device does not compute in f64";
     const int only = clattn__row_macro(row, "ONLY_DTYPE", 0);
     if (only && dtype != only) return "made for another type of elements";
+    const bool is_short = dtype == DTYPE_F16 || dtype == DTYPE_BF16;
+    if (is_short && clattn__row_macro(row, "ONLY_WIDE", 0)) return "takes f32 and f64";
     const int mma = clattn__row_macro(row, "MMA", 0);
     if (mma && mma != abs(device->mma)) return mma_needs[mma];
-    if (mma && dtype == DTYPE_F32) return "takes f16 and bf16";
+    if (mma && !is_short) return "takes f16 and bf16";
     if (row->role == CLATTN__ROLE_ATTENTION || row->role == CLATTN__ROLE_ATTENTION_SPLIT) {
         const attention_params *a = &params->attention;
         const int limit = clattn__row_macro(row, "HEAD_DIM_LIMIT", INT_MAX);

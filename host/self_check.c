@@ -192,13 +192,14 @@ static void describe_split(clattn_plan *plan, const clattn__step *step) {
 static void describe_staged(clattn_plan *plan, const clattn__step *step) {
     clattn_attention_desc *d = &plan->desc.attention;
     describe_attention(plan, step, CLATTN_ALGORITHM_STAGED);
+    const clattn_tensor matrix = packed(d->q.dtype == CLATTN_F64 ? CLATTN_F64 : CLATTN_F32, 1, d->q.size[2], d->k.size[2]);
     if (step->row->role == CLATTN__ROLE_SOFTMAX || step->row->role == CLATTN__ROLE_WEIGHTED_VALUES) {
         d->options.causal = 0; /* no mask on the way */
         d->options.align = CLATTN_ALIGN_TOP_LEFT;
-        d->weights = packed(d->q.dtype, 1, d->q.size[2], d->k.size[2]);
+        d->weights = matrix;
         return;
     }
-    d->scores = packed(d->q.dtype, 1, d->q.size[2], d->k.size[2]);
+    d->scores = matrix;
     d->options.scores_form = step->row->role == CLATTN__ROLE_MASK ? CLATTN_SCORES_BIAS : CLATTN_SCORES_RAW;
 }
 

@@ -419,6 +419,44 @@ START_TEST(a_sample_alone_equals_itself_in_a_batch) {
 }
 END_TEST
 
+/* What a plan of a staged layer in f16 is, which nothing is compiled for. */
+static void describe_staged(clattn_context *context, clattn_tensor weights, char rows[512], char why[8192], size_t *workspace) {
+    clattn_mha_desc desc = CLATTN_MHA_DESC_INIT;
+    desc.x = desc.out = clattn_tensor_bhld(CLATTN_F16, 1, 1, 40, 64);
+    desc.w_q = desc.w_k = desc.w_v = desc.w_o = clattn_tensor_bhld(CLATTN_F16, 1, 1, 64, 64);
+    desc.weights = weights;
+    desc.heads_q = 2;
+    clattn_plan *plan;
+    assert_ok(context, clattn__plan_create(context, &clattn__operator_mha, &desc, OPTIONS(.algorithm = CLATTN_ALGORITHM_STAGED), true, &plan));
+    clattn_plan_info info = {.struct_size = sizeof info};
+    assert_ok(context, clattn_plan_get_info(plan, &info));
+    snprintf(rows, 512, "%s", info.row);
+    clattn_plan_explain(plan, why, 8192);
+    *workspace = info.workspace_bytes;
+    clattn_plan_destroy(plan);
+}
+
+/* Where fragments take q, k and v as they are, nothing is copied, and the plan says so. */
+START_TEST(a_staged_layer_on_fragments_converts_nothing) {
+    const clattn_tensor weights = clattn_tensor_bhld(CLATTN_F32, 1, 2, 40, 40);
+    for (size_t d = 0; d < test_device_count(); d++) {
+        clattn_context *context = test_context(d);
+        char rows[512], converted_rows[512], why[8192], converted_why[8192];
+        size_t workspace, converted_workspace;
+        if (!context || !context->device.has_gpu_family || context->device.has_cpu_family) continue;
+        describe_staged(context, weights, converted_rows, converted_why, &converted_workspace);
+        emulate_layout(MMA_NVIDIA);
+        describe_staged(context, weights, rows, why, &workspace);
+        emulate_layout(0);
+        ck_assert_msg(strstr(converted_rows, "copy") && strstr(converted_rows, "+scores_64x64"), "%s", converted_rows);
+        ck_assert_msg(!strstr(rows, "copy") && strstr(rows, "+scores_mma") && strstr(rows, "+weighted_mma"), "%s", rows);
+        ck_assert_msg(strstr(converted_why, "q and k converted from f16") && strstr(converted_why, "v converted from f16"), "%s", converted_why);
+        ck_assert_msg(strstr(why, "q and k taken as stored, f16") && strstr(why, "v taken as stored, f16"), "%s", why);
+        ck_assert_uint_eq(converted_workspace - workspace, 4 * 2 * 40 * 32 * sizeof(float)); /* q, k, v and their heads */
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("mha");
     TCase *tests = tcase_create("mha");
@@ -426,6 +464,7 @@ int main(void) {
     tcase_add_loop_test(tests, every_shape_in_16_bits, 0, COUNT(cases));
     tcase_add_test(tests, any_layout_is_bitwise_the_packed_one);
     tcase_add_test(tests, a_sample_alone_equals_itself_in_a_batch);
+    tcase_add_test(tests, a_staged_layer_on_fragments_converts_nothing);
     suite_add_tcase(suite, tests);
     return run_device_suite(suite);
 }

@@ -66,6 +66,7 @@ static void one_nan_key(attention_problem *p) { data_of(p, CLATTN_TENSOR_K)[p->c
 static void one_infinite_key(attention_problem *p) { data_of(p, CLATTN_TENSOR_K)[p->c.head_dim * 7 + 1] = INFINITY; }
 static void one_nan_value(attention_problem *p) { data_of(p, CLATTN_TENSOR_V)[p->c.value_dim * 9 + 1] = NAN; }
 static void one_nan_bias(attention_problem *p) { data_of(p, CLATTN_TENSOR_BIAS)[11] = NAN; }
+static void one_infinite_value(attention_problem *p) { data_of(p, CLATTN_TENSOR_V)[p->c.value_dim * 9 + 1] = INFINITY; }
 static void one_infinite_bias(attention_problem *p) { data_of(p, CLATTN_TENSOR_BIAS)[12] = INFINITY; }
 
 static void same_keys(attention_problem *p) {
@@ -124,6 +125,7 @@ static const option_case cases[] = {
     {{"1 an infinite key, capped",             1, 2, 1,  37, 130, 24, 24, MASK(.per_cent = 50), .softcap = 5}, one_infinite_key},
     {{"1 a NaN value",                         1, 2, 1,  37, 130, 24, 24, MASK(.per_cent = 50), BIAS(.per_cent = 20)}, one_nan_value},
     {{"1 a NaN value in a window",             1, 2, 1,  37, 130, 24, 24, WINDOW(3, 3)}, one_nan_value},
+    {{"1 an infinite value in a window",       1, 2, 1,  37, 130, 24, 24, WINDOW(3, 3)}, one_infinite_value},
     {{"1 a NaN bias",                          1, 2, 1,  37, 130, 24, 24, BIAS()}, one_nan_bias},
     {{"1 an infinite bias",                    1, 2, 1,  37, 130, 24, 24, BIAS()}, one_infinite_bias},
 
@@ -303,11 +305,20 @@ START_TEST(every_case_on_every_row) {
 }
 END_TEST
 
-/* Leave the rows of fragments alone in the role of fused attention. */
+static bool is_staged(const clattn__row *row) { return row->role == CLATTN__ROLE_SCORES || row->role == CLATTN__ROLE_WEIGHTED_VALUES; }
+
+/* Leave the rows of fragments alone in the role of fused attention. In those of the stages they are the only ones that take the type. */
 static void force_fragments(clattn_context *context) {
     force_none(context);
     for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++)
-        if (row->role == CLATTN__ROLE_ATTENTION && !clattn__row_macro(row, "MMA", 0))
+        if (row->role == CLATTN__ROLE_ATTENTION && !clattn__row_macro(row, "MMA", 0)) ck_assert(clattn__row_ban(context, row, NULL));
+}
+
+/* Where a layout has two rows for a stage, the second serves. */
+static void force_second(clattn_context *context, int layout) {
+    for (const clattn__row *row = clattn__rows; row + 1 < clattn__rows + clattn__row_count; row++)
+        if (is_staged(row) && row[1].role == row->role && clattn__row_macro(row, "MMA", 0) == layout &&
+            clattn__row_macro(row + 1, "MMA", 0) == layout)
             ck_assert(clattn__row_ban(context, row, NULL));
 }
 
@@ -320,17 +331,25 @@ static int largest_head(int layout) {
     return largest;
 }
 
-static void check_fragments(const attention_problem *p, const char *name, int layout) {
-    emulate_layout(layout);
+/* An algorithm, and what its rows of fragments are called. */
+typedef struct by_fragments {
+    clattn_algorithm algorithm;
+    const char *rows[2];
+} by_fragments;
+
+static void check_fragments(const by_fragments *by, const attention_problem *p, layout l, const char *name, int fragments, bool second) {
+    const bool runs = p->c.batch && p->c.heads_q && p->c.len_q && p->keys && p->c.value_dim;
+    emulate_layout(fragments);
     for (size_t d = 0; d < test_device_count(); d++) {
         clattn_context *context = test_context(d);
         if (!context || !context->device.has_gpu_family || context->device.has_cpu_family) continue;
         char where[160];
-        snprintf(where, sizeof where, "%s on %s by fragments of layout %d", name, test_device_name(d), layout);
+        snprintf(where, sizeof where, "%s on %s by fragments of layout %d", name, test_device_name(d), fragments);
         force_fragments(context);
-        attention_results r = attention_run(context, p, LAYOUT_BHLD, CLATTN_ALGORITHM_FUSED, WANT_LSE);
+        if (second) force_second(context, fragments);
+        attention_results r = attention_run(context, p, l, by->algorithm, attention_outputs(p, by->algorithm));
         attention_assert_close(&r, p, where);
-        if (p->c.batch && p->c.heads_q && p->c.len_q) ck_assert_msg(strstr(r.row, "attention_mma"), "%s: %s", where, r.row);
+        for (int n = 0; n < 2 && runs; n++) ck_assert_msg(strstr(r.row, by->rows[n]), "%s: %s", where, r.row);
         attention_results_free(&r);
         force_none(context);
     }
@@ -340,6 +359,7 @@ static void check_fragments(const attention_problem *p, const char *name, int la
 /* The f32 cases again by the rows for matrix units, as they are emulated; in some of them heads are larger. A compilation takes
  * seconds: a run takes NVIDIA's layout and one other, drawn by the seed, each in one type. CLATTN_TEST_LAYOUTS=1 takes all. */
 START_TEST(every_case_by_fragments) {
+    static const by_fragments by = {CLATTN_ALGORITHM_FUSED, {"attention_mma", ""}};
     const option_case *o = &cases[_i];
     if (o->c.dtype || o->c.head_dim > 64 || o->c.value_dim > 64 || o->c.amplitude > 1) return; /* f32 alone holds those numbers */
     const bool all = getenv("CLATTN_TEST_LAYOUTS") != NULL, wide = o->c.head_dim == 24 && !o->c.rotary;
@@ -353,7 +373,26 @@ START_TEST(every_case_by_fragments) {
         }
         typed.c.dtype = (all ? (uint64_t)_i + (uint64_t)layout : test_seed() / 4) % 2 ? CLATTN_F16 : CLATTN_BF16;
         attention_problem p = make(&typed, (uint64_t)_i);
-        check_fragments(&p, o->c.name, layout);
+        check_fragments(&by, &p, LAYOUT_BHLD, o->c.name, layout, false);
+        attention_problem_free(&p);
+    }
+}
+END_TEST
+
+/* The same by the stages' rows, with tensors in all layouts; a run takes one layout of fragments, one row of it and one type. */
+START_TEST(every_case_by_staged_fragments) {
+    static const by_fragments by = {CLATTN_ALGORITHM_STAGED, {"scores_mma", "weighted_mma"}};
+    const option_case *o = &cases[_i];
+    const bool all = getenv("CLATTN_TEST_LAYOUTS") != NULL;
+    if (o->c.dtype || o->c.ragged || o->c.amplitude > 1) return;
+    for (int fragments = MMA_NVIDIA; fragments <= MMA_XE16; fragments++) {
+        const uint64_t draw = all ? (uint64_t)(_i + fragments) : test_seed() / MMA_XE16;
+        if (!all && fragments != MMA_NVIDIA + (int)(test_seed() % MMA_XE16)) continue;
+        option_case typed = *o;
+        typed.c.dtype = draw % 2 ? CLATTN_F16 : CLATTN_BF16;
+        if (_i % 3 == 0 && !o->c.rotary) typed.c.head_dim += 40, typed.c.value_dim += 112;
+        attention_problem p = make(&typed, (uint64_t)_i);
+        check_fragments(&by, &p, (layout)(_i % LAYOUT_COUNT), o->c.name, fragments, draw / 2 % 2);
         attention_problem_free(&p);
     }
 }
@@ -743,6 +782,8 @@ int main(void) {
     tcase_add_loop_test(tests, every_case_by_tiles, 0, COUNT(cases));
     TCase *fragments = tcase_create("fragments");
     tcase_add_loop_test(fragments, every_case_by_fragments, 0, COUNT(cases));
+    TCase *staged_fragments = tcase_create("staged_fragments");
+    tcase_add_loop_test(staged_fragments, every_case_by_staged_fragments, 0, COUNT(cases));
     tcase_add_loop_test(tests, windows_and_alignments, 0, WINDOW_STEP);
     tcase_add_loop_test(tests, masks_of_every_shape, 0, 16);
     tcase_add_loop_test(tests, any_layout_is_bitwise_the_packed_one, 0, COUNT(promise_cases));
@@ -753,5 +794,6 @@ int main(void) {
     tcase_add_test(tests, every_option_changes_the_result);
     suite_add_tcase(suite, tests);
     suite_add_tcase(suite, fragments);
+    suite_add_tcase(suite, staged_fragments);
     return run_device_suite(suite);
 }

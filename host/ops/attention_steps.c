@@ -121,13 +121,14 @@ static clattn_status emit_split(clattn_plan *plan, const clattn__row *row, clatt
 }
 
 /* ---- staged ----------------------------------------------------------------------------------------------------------------
- * scores -> [mask ->] softmax -> weighted values, in f32 or, for f64, in f64. The matrix lies in the outputs asked for where they are
- * of that type, else in workspace. */
+ * scores -> [mask ->] softmax -> weighted values. The matrix is f32 or, for f64, f64; it lies in the outputs asked for where they are
+ * of that type, else in workspace. What it is made of, and multiplied with, is taken as it is stored where kernels do, else converted to
+ * that type. */
 
 typedef struct stages {
     clattn_plan *plan;
     clattn__params params;
-    clattn_dtype dtype; /* of the arithmetic */
+    clattn_dtype dtype; /* of the matrix */
     clattn__attention_operands o;
     clattn__operand matrix; /* the scores as far as they are made, */
     bool kept;              /* and whether they are what the caller wants: no longer to be overwritten */
@@ -164,10 +165,11 @@ static bool hides_by_position(const attention_params *p) {
 
 /* The scores in their last form, kept in the form that the caller wants on the way. */
 static clattn_status stage_scores(stages *g, clattn_scores_form form) {
-    attention_params p = g->params.attention;
+    attention_params p = g->params.attention, products = p;
     const bool wanted = is_here(&g->o.scores);
+    products.dtype = (i32)g->o.q.view.dtype;
     clattn_status status = stage(g, CLATTN__ROLE_SCORES, &g->matrix, &g->matrix,
-                                 (clattn__place[]){g->o.q.place, g->o.k.place, g->matrix.place}, &p);
+                                 (clattn__place[]){g->o.q.place, g->o.k.place, g->matrix.place}, &products);
     if (status == CLATTN_OK && wanted && form == CLATTN_SCORES_SOFTCAP && p.softcap_f64 != 0) {
         attention_params softcap = p;
         softcap.has_mask = softcap.has_bias = softcap.alibi = 0;
@@ -184,29 +186,56 @@ static clattn_status stage_scores(stages *g, clattn_scores_form form) {
     return status;
 }
 
+static clattn_status stage_softmax(stages *g) {
+    return stage(g, CLATTN__ROLE_SOFTMAX, &g->matrix, &g->weights,
+                 (clattn__place[]){g->matrix.place, g->weights.place, g->o.lse.place, g->o.kv_lengths.place, g->o.sinks.place},
+                 &g->params.attention);
+}
+
+static clattn_status stage_values(stages *g) {
+    attention_params p = g->params.attention;
+    p.dtype = (i32)g->o.v.view.dtype;
+    return stage(g, CLATTN__ROLE_WEIGHTED_VALUES, &g->matrix, &g->weights,
+                 (clattn__place[]){g->weights.place, g->o.v.place, g->o.out.place, g->o.kv_lengths.place, g->o.mask.place,
+                                   g->o.bias.place},
+                 &p);
+}
+
+/* The type in which a stage takes what is `stored`. */
+static clattn_dtype type_of_stage(const stages *g, clattn__role role, clattn_dtype stored, const char *operands) {
+    const clattn__params as_stored = {.attention.dtype = (i32)stored}, converted = {.attention.dtype = (i32)g->dtype};
+    if (stored == g->dtype) return stored;
+    const bool takes = clattn__takes(g->plan, role, &as_stored, &converted);
+    clattn__text_add(&g->plan->why, takes ? "%s taken as stored, %s\n" : "%s converted from %s: no kernel of this device takes that\n",
+                     operands, clattn_dtype_name(stored));
+    return takes ? stored : g->dtype;
+}
+
+/* The operands as the stages take them. */
+static clattn_status stage_operands(stages *g, const clattn__attention_operands *given) {
+    const clattn_dtype scores = type_of_stage(g, CLATTN__ROLE_SCORES, given->q.view.dtype, "scores: q and k");
+    const clattn_dtype values = type_of_stage(g, CLATTN__ROLE_WEIGHTED_VALUES, given->v.view.dtype, "weighted values: v");
+    clattn_status status = clattn__convert_emit(g->plan, scores, &g->o.q);
+    if (status == CLATTN_OK) status = clattn__convert_emit(g->plan, scores, &g->o.k);
+    if (status == CLATTN_OK) status = clattn__convert_emit(g->plan, values, &g->o.v);
+    if (status == CLATTN_OK && g->o.bias.view.dtype != CLATTN_F32) status = clattn__convert_emit(g->plan, g->dtype, &g->o.bias);
+    return status == CLATTN_OK ? clattn__plan_working(g->plan, values, &given->out, &g->o.out) : status;
+}
+
 static clattn_status emit_staged(clattn_plan *plan, const clattn_attention_options *options, const clattn__attention_sizes *s,
                                  const clattn__attention_operands *given) {
-    stages g = {.plan = plan, .o = *given, .dtype = s->dtype == CLATTN_F64 ? CLATTN_F64 : CLATTN_F32};
+    stages g = {.plan = plan, .o = *given, .weights = given->weights, .dtype = s->dtype == CLATTN_F64 ? CLATTN_F64 : CLATTN_F32};
     const clattn_tensor matrix = clattn_tensor_bhld(g.dtype, s->batch, s->heads_q, s->len_q, s->len_kv);
-    clattn_status status = clattn__convert_emit(plan, g.dtype, &g.o.q);
-    if (status == CLATTN_OK) status = clattn__convert_emit(plan, g.dtype, &g.o.k);
-    if (status == CLATTN_OK) status = clattn__convert_emit(plan, g.dtype, &g.o.v);
-    if (status == CLATTN_OK && g.o.bias.view.dtype != CLATTN_F32) status = clattn__convert_emit(plan, g.dtype, &g.o.bias);
-    if (status == CLATTN_OK) status = clattn__plan_working(plan, g.dtype, &given->out, &g.o.out);
-    g.weights = given->weights;
+    clattn_status status = stage_operands(&g, given);
     if (status == CLATTN_OK && g.weights.view.dtype != g.dtype) status = clattn__plan_scratch(plan, matrix, &g.weights);
     if (status != CLATTN_OK) return status;
     g.matrix = is_here(&g.o.scores) && g.o.scores.view.dtype == g.dtype ? g.o.scores : g.weights;
     g.params.attention = make_params(options, s, &g.o);
+    g.params.attention.dtype = (i32)g.dtype;
 
     status = stage_scores(&g, options->scores_form);
-    const clattn__place softmax[] = {g.matrix.place, g.weights.place, g.o.lse.place, g.o.kv_lengths.place, g.o.sinks.place};
-    if (status == CLATTN_OK)
-        status = stage(&g, CLATTN__ROLE_SOFTMAX, &g.matrix, &g.weights, softmax, &g.params.attention);
-    const clattn__place values[] = {g.weights.place,      g.o.v.place,    g.o.out.place,
-                                    g.o.kv_lengths.place, g.o.mask.place, g.o.bias.place};
-    if (status == CLATTN_OK)
-        status = stage(&g, CLATTN__ROLE_WEIGHTED_VALUES, &g.matrix, &g.weights, values, &g.params.attention);
+    if (status == CLATTN_OK) status = stage_softmax(&g);
+    if (status == CLATTN_OK) status = stage_values(&g);
     if (status == CLATTN_OK) status = clattn__hand_over_emit(plan, &g.weights, &given->weights);
     return status == CLATTN_OK ? clattn__hand_over_emit(plan, &g.o.out, &given->out) : status;
 }

@@ -40,6 +40,21 @@ static clattn_tensor packed(clattn_dtype dtype, const clattn_tensor *like) {
     return clattn_tensor_bhld(dtype, like->size[0], like->size[1], like->size[2], like->size[3]);
 }
 
+/* The row that would serve, measurements aside. */
+static const clattn__row *row_of(clattn_plan *plan, clattn__role role, const clattn__params *params) {
+    const clattn__row *only = plan->only_row;
+    if (only && only->role == role) return clattn__row_refusal(plan->context, only, params) ? NULL : only;
+    return clattn__choose_row(plan->context, role, params, NULL);
+}
+
+bool clattn__takes(clattn_plan *plan, clattn__role role, const clattn__params *as_stored, const clattn__params *converted) {
+    const clattn__device *device = &plan->context->device;
+    const clattn__row *row = row_of(plan, role, as_stored), *other = row_of(plan, role, converted);
+    if (!row || !other) return row != NULL;
+    if (clattn__row_is_meant(other, device) && !clattn__row_is_meant(row, device)) return false;
+    return row->family == other->family || row->family == CLATTN__FAMILY_NATIVE;
+}
+
 clattn_status clattn__convert_emit(clattn_plan *plan, clattn_dtype dtype, clattn__operand *x) {
     if (x->place.where == CLATTN__NOWHERE || x->view.dtype == dtype) return CLATTN_OK;
     clattn__copy_operands copy = {.x = *x};

@@ -26,21 +26,17 @@ static clattn_status emit_typed(clattn_plan *plan, clattn_dtype dtype, const cla
     return clattn__plan_step(plan, CLATTN__ROLE_PROJECT, buffers, &params, 1);
 }
 
-/* The row that takes a type, whatever the sizes: of what is asked here, those are not. */
-static const clattn__row *row_of_type(clattn_plan *plan, clattn_dtype dtype) {
+/* A product of a type, of any size: of what is asked here, those are not. */
+static clattn__params product_of(clattn_dtype dtype) {
     const strides packed = {1, 1, 1, 1};
-    const clattn__params params = {.project = {.x = packed, .w = packed, .y = packed, .batch = 1, .len = 1, .depth = 1,
-                                               .columns = 1, .dim = 1, .dtype = (i32)dtype}};
-    const clattn__row *only = plan->only_row;
-    if (only && only->role == CLATTN__ROLE_PROJECT) return clattn__row_refusal(plan->context, only, &params) ? NULL : only;
-    return clattn__choose_row(plan->context, CLATTN__ROLE_PROJECT, &params, NULL);
+    return (clattn__params){.project = {.x = packed, .w = packed, .y = packed, .batch = 1, .len = 1, .depth = 1, .columns = 1,
+                                        .dim = 1, .dtype = (i32)dtype}};
 }
 
 clattn_dtype clattn__project_type(clattn_plan *plan, clattn_dtype stored) {
     if (stored == CLATTN_F32) return stored;
-    const clattn__row *row = row_of_type(plan, stored), *of_f32 = row_of_type(plan, CLATTN_F32);
-    const bool takes = row && (!of_f32 || row->family == of_f32->family || row->family == CLATTN__FAMILY_NATIVE);
-    return takes ? stored : CLATTN_F32;
+    const clattn__params as_stored = product_of(stored), of_f32 = product_of(CLATTN_F32);
+    return clattn__takes(plan, CLATTN__ROLE_PROJECT, &as_stored, &of_f32) ? stored : CLATTN_F32;
 }
 
 /* What the product is computed of: the type that all operands have, where a kernel takes it; else f32. */

@@ -15,8 +15,9 @@
  *                 hidden.
  * Compiled        what compilers make of each row, offline.md in the results of `./run test --all` says; not yet measured
  */
+#define LIVE_BLOCKS (VALUE_DIM_MAX / 16)
 #include "heads.h"
-#include "mma.h"
+#include "mma_masked.h"
 #include "options.h"
 
 #if !defined(TILE_Q) || !defined(TILE_KV) || !defined(HEAD_DIM_MAX) || !defined(VALUE_DIM_MAX) || !defined(MODIFIED)
@@ -45,7 +46,6 @@
 #else
 #define TILE_ELEMENTS MAX(KEY_ELEMENTS + VALUE_ELEMENTS, TILE_Q * MAX(LINE(HEAD_DIM_MAX), LINE(VALUE_DIM_MAX)))
 #endif
-#define HIDDEN 0xffff /* in place of a weight; no NaN that narrow makes */
 #if TILE_Q > LINE(HEAD_DIM_MAX)
 #error "the weights of a tile take the place of its keys"
 #endif
@@ -207,47 +207,16 @@ INLINE void multiply_values(local uint *exchange, float *acc, const float *weigh
     }
 }
 
-/* Whether a value of the tile is infinite or NaN; the same for all work-items. Begins and ends with the flag free. */
-INLINE bool has_nonfinite(const local ushort *values, local int *flag) {
-    int found = 0;
-    if (get_local_id(0) == 0) *flag = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll 1
-    for (int n = (int)get_local_id(0); n < TILE_KV * VALUE_DIM_MAX; n += WORK_GROUP)
-        found |= !isfinite(widen(values[n / VALUE_DIM_MAX * LINE(VALUE_DIM_MAX) + n % VALUE_DIM_MAX]));
-    if (found) atomic_or(flag, 1);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    found = *flag;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return found;
-}
-
 /* The weights of the tile, row by row, where all can read them. */
-INLINE void share_weights(local ushort *shared_weights, const float *weights, uint hidden) {
+INLINE void share_weights(local ushort *shared, const float *weights, uint hidden) {
     MMA_UNROLL for (int r = 0; r < LANE_ROWS; r++) {
         MMA_UNROLL for (int n = 0; n < SCORES / LANE_ROWS; n++) {
             const int e = ROW_ELEMENT(r, n);
             const ushort weight = (ushort)(narrow_two(weights[e], 0.0f) & 0x7fff);
-            shared_weights[lane_row(r) * TILE_KV + lane_column(e)] = hidden >> e & 1 ? HIDDEN : weight;
+            shared[lane_row(r) * TILE_KV + lane_column(e)] = hidden >> e & 1 ? HIDDEN : weight;
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-}
-
-/* acc += weights * values of those that are not hidden. */
-INLINE void add_live_values(float *acc, const local ushort *shared_weights, const local ushort *values) {
-#pragma unroll 1
-    for (int key = 0; key < TILE_KV; key++) {
-        const local ushort *line = values + key * LINE(VALUE_DIM_MAX);
-        MMA_UNROLL for (int r = 0; r < LANE_ROWS; r++) {
-            const ushort weight = shared_weights[lane_row(r) * TILE_KV + key];
-            if (weight == HIDDEN) continue;
-            MMA_UNROLL for (int n = 0; n < OUTPUTS / LANE_ROWS; n++) {
-                const int e = ROW_ELEMENT(r, n);
-                acc[e] += widen(weight) * widen(line[lane_column(e)]);
-            }
-        }
-    }
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------------------- */
@@ -280,9 +249,10 @@ INLINE void attend(const attention_params *p, const member *m, queries at, lane_
         if (ranged || (MODIFIED && (p->has_mask || p->has_bias))) {
             copy_wait();
             barrier(CLK_LOCAL_MEM_FENCE);
-            if (has_nonfinite(values, flag)) {
+            if (has_nonfinite(values, TILE_KV, VALUE_DIM_MAX, flag)) {
                 share_weights(keys, scores, hidden);
-                add_live_values(state->acc, keys, values);
+                const shared_weights own = {keys + warp_id() * WARP_ROWS * TILE_KV, TILE_KV, 1, 0};
+                add_live(state->acc, own, values, LINE(VALUE_DIM_MAX), TILE_KV);
             } else {
                 multiply_values(exchange, state->acc, scores, values);
             }

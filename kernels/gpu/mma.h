@@ -49,7 +49,8 @@
 /* ---- layouts ------------------------------------------------------------------------------------------------------- */
 
 /* Lanes that share a row stand ROW_LANES_APART from one another, ROW_LANES of them; OPERAND_COPIES: how many lanes hold each
- * element of an operand. ROW_ELEMENT(r, n) is the n-th element of a lane's row r in a block. */
+ * element of an operand. ROW_ELEMENT(r, n) is the n-th element of a lane's row r in a block; NEIGHBOURS of them, one after another, are
+ * in neighbouring columns. */
 #if MMA == MMA_NVIDIA
 #define WARP 32
 #define WARP_ROWS 16
@@ -67,6 +68,7 @@
 #define BLOCK_ROW(l, e) ((l) / 4 + (e) / 2 % 2 * 8)
 #define BLOCK_COLUMN(l, e) ((l) % 4 * 2 + (e) % 2 + (e) / 4 * 8)
 #define ROW_ELEMENT(r, n) ((n) / 2 * 4 + 2 * (r) + (n) % 2)
+#define NEIGHBOURS 2
 #elif MMA == MMA_CDNA
 #define WARP 64
 #define WARP_ROWS 16
@@ -84,6 +86,7 @@
 #define BLOCK_ROW(l, e) ((l) % 16)
 #define BLOCK_COLUMN(l, e) ((l) / 16 * 4 + (e))
 #define ROW_ELEMENT(r, n) (n)
+#define NEIGHBOURS 4
 #elif MMA == MMA_RDNA3
 #define WARP 32
 #define WARP_ROWS 16
@@ -101,6 +104,7 @@
 #define BLOCK_ROW(l, e) ((l) % 16)
 #define BLOCK_COLUMN(l, e) ((e)*2 + (l) / 16)
 #define ROW_ELEMENT(r, n) (n)
+#define NEIGHBOURS 1
 #elif MMA == MMA_XE8
 #define WARP 8
 #define WARP_ROWS 8
@@ -118,6 +122,7 @@
 #define BLOCK_ROW(l, e) (l)
 #define BLOCK_COLUMN(l, e) (e)
 #define ROW_ELEMENT(r, n) (n)
+#define NEIGHBOURS 16
 #elif MMA == MMA_XE16
 #define WARP 16
 #define WARP_ROWS 16
@@ -135,6 +140,7 @@
 #define BLOCK_ROW(l, e) (l)
 #define BLOCK_COLUMN(l, e) (e)
 #define ROW_ELEMENT(r, n) (n)
+#define NEIGHBOURS 16
 #else
 #error "MMA, the layout of fragments, comes from the kernel's row"
 #endif
@@ -295,6 +301,9 @@ INLINE void rows_of_block(local uint *exchange, uint *rows, const float *block) 
 #endif
 
 /* ---- operands from tiles -------------------------------------------------------------------------------------------- */
+
+/* Elements from one line of a tile to the next: 16 bytes more than it has, so that eight lines lie in different banks. */
+#define LINE(extent) ((extent) + 8)
 
 /* Of the elements at `tile`, whose lines are `line` elements apart:
  * load_rows            lines are rows
@@ -515,9 +524,6 @@ INLINE void multiply(local uint *exchange, float *block, const uint *rows, const
 #endif
 
 /* ---- copies into tiles ------------------------------------------------------------------------------------------------ */
-
-/* Elements from one line of a tile to the next: 16 bytes more than it has, so that eight lines lie in different banks. */
-#define LINE(extent) ((extent) + 8)
 
 /* copy_eight          eight elements, both addresses multiples of 16 bytes; there after a wait and a barrier
  * copy_commit         what was copied since the last call is one batch

@@ -18,6 +18,11 @@ FLOORS = {
     ("attention_mma_256", "tile"): 5.0,
     ("project_mma_64", "tile"): 7.5,
     ("project_mma_128", "tile"): 14.0,
+    ("scores_mma_64", "tile"): 7.0,
+    ("scores_mma_128", "tile"): 11.5,
+    # Beside the products: weights, which come as f32 and are split, and the loops for values that are not finite.
+    ("weighted_mma_64", "tile"): 4.5,
+    ("weighted_mma_128", "tile"): 7.0,
 }
 
 TITLES = ("target", "row", "build", "registers", "spills", "local bytes", "occupancy %", "verdict")
