@@ -13,7 +13,8 @@
  * Tried           both directions of loading for each operand: 40 registers more, and spills; TILE_J 16 in 64x64: spills;
  *                 loops bounded by function arguments: unrolled before they were inlined, arrays in local memory; each row's
  *                 range asked again where values are added, in place of marked weights: spills; TILE_K 16 in 64x64: spills on
- *                 sm_80 and sm_120; 64x64 where MODIFIED: spills; 32x64 with four rows an item past 256: spills
+ *                 sm_80 and sm_120; 64x64 where MODIFIED: spills; 32x64 with four rows an item past 256: spills;
+ *                 8x64 past 128 on AMD, since tiles are loaded by vectors: spills where MODIFIED
  */
 #define SPLIT 0
 #include "attend.h"

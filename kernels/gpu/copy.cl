@@ -10,7 +10,7 @@
  * Group           TILE_M rows of one head; LANES = WORK_GROUP / TILE_M work-items walk a row side by side
  * Local memory    none
  * Work-group      WORK_GROUP, a multiple of TILE_M
- * Compiled        for sm_90 by clang 15 and ptxas 13: 80 registers, no spills; not yet measured on a GPU
+ * Compiled        what compilers make of each row, offline.md in the results of `./run test --all` says; not yet measured on a GPU
  */
 #include "../mask.h"
 #include "element.h"

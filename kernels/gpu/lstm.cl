@@ -10,8 +10,7 @@
  * Work-item       one unit's part of its four sums (recurrent.h)
  * Local memory    TILE_B * TILE_K + 4 * WORK_GROUP * TILE_B floats
  * Work-group      WORK_GROUP, a multiple of TILE_H
- * Compiled        for sm_90 by clang 15 and ptxas 13: 80 registers, no spills;
- *                 not yet measured on a GPU
+ * Compiled        what compilers make of each row, offline.md in the results of `./run test --all` says; not yet measured on a GPU
  */
 #define GATES 4 /* rows of W_h: i, o, f, c~ */
 #include "recurrent.h"

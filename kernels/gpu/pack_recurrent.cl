@@ -7,8 +7,7 @@
  * Group           one block, in tiles of TILE_M rows by TILE_K columns that are read along k and written along the rows
  * Local memory    TILE_K * (TILE_M + 1) floats
  * Work-group      any WORK_GROUP
- * Compiled        for sm_90 by clang 15 and ptxas 13: 20 registers, no spills;
- *                 not yet measured on a GPU
+ * Compiled        what compilers make of each row, offline.md in the results of `./run test --all` says; not yet measured on a GPU
  */
 #include "../params.h"
 #include "work_group.h"

@@ -8,8 +8,7 @@
  * Work-item       one unit's part of the sum (recurrent.h)
  * Local memory    TILE_B * TILE_K + WORK_GROUP * TILE_B floats
  * Work-group      WORK_GROUP, a multiple of TILE_H
- * Compiled        for sm_90 by clang 15 and ptxas 13: 48 registers (loop), 40 (step), no spills;
- *                 not yet measured on a GPU
+ * Compiled        what compilers make of each row, offline.md in the results of `./run test --all` says; not yet measured on a GPU
  */
 #define GATES 1
 #include "recurrent.h"

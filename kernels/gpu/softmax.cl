@@ -13,8 +13,7 @@
  *                 then, when the lanes' sums have been joined, the same scores again as weights
  * Local memory    2 * WORK_GROUP floats
  * Work-group      WORK_GROUP, a power of two and a multiple of TILE_M
- * Compiled        for sm_90 by clang 15 and ptxas 13: 48 registers, no spills;
- *                 not yet measured on a GPU
+ * Compiled        what compilers make of each row, offline.md in the results of `./run test --all` says; not yet measured on a GPU
  */
 #include "heads.h"
 
