@@ -427,7 +427,8 @@ static void describe_staged(clattn_context *context, clattn_tensor weights, char
     desc.weights = weights;
     desc.heads_q = 2;
     clattn_plan *plan;
-    assert_ok(context, clattn__plan_create(context, &clattn__operator_mha, &desc, OPTIONS(.algorithm = CLATTN_ALGORITHM_STAGED), true, &plan));
+    const clattn_plan_options *options = OPTIONS(.algorithm = CLATTN_ALGORITHM_STAGED);
+    assert_ok(context, clattn__plan_create(context, &clattn__operator_mha, &desc, options, true, &plan));
     clattn_plan_info info = {.struct_size = sizeof info};
     assert_ok(context, clattn_plan_get_info(plan, &info));
     snprintf(rows, 512, "%s", info.row);
@@ -444,13 +445,18 @@ START_TEST(a_staged_layer_on_fragments_converts_nothing) {
         char rows[512], converted_rows[512], why[8192], converted_why[8192];
         size_t workspace, converted_workspace;
         if (!context || !context->device.has_gpu_family || context->device.has_cpu_family) continue;
+        if (context->device.local_bytes < 48 * 1024) {
+            printf("%s: local memory for no row of NVIDIA's fragments\n", context->device.info.id);
+            continue;
+        }
         describe_staged(context, weights, converted_rows, converted_why, &converted_workspace);
         emulate_layout(MMA_NVIDIA);
         describe_staged(context, weights, rows, why, &workspace);
         emulate_layout(0);
         ck_assert_msg(strstr(converted_rows, "copy") && strstr(converted_rows, "+scores_64x64"), "%s", converted_rows);
         ck_assert_msg(!strstr(rows, "copy") && strstr(rows, "+scores_mma") && strstr(rows, "+weighted_mma"), "%s", rows);
-        ck_assert_msg(strstr(converted_why, "q and k converted from f16") && strstr(converted_why, "v converted from f16"), "%s", converted_why);
+        ck_assert_msg(strstr(converted_why, "q and k converted from f16") && strstr(converted_why, "v converted from f16"), "%s",
+                      converted_why);
         ck_assert_msg(strstr(why, "q and k taken as stored, f16") && strstr(why, "v taken as stored, f16"), "%s", why);
         ck_assert_uint_eq(converted_workspace - workspace, 4 * 2 * 40 * 32 * sizeof(float)); /* q, k, v and their heads */
     }
