@@ -119,8 +119,8 @@ static const attention_case fused_cases[] = {
     {"bf16 ragged", 2, 1, 1, 5, 9, 3, 5, .ragged = true, .dtype = CLATTN_BF16},
     {"bf16 with all options", 1, 1, 1, 35, 69, 35, 37, ALL_OPTIONS, .dtype = CLATTN_BF16},
 };
-/* Of fragments. A tile of keys that every query sees, one that some see, one with a
- * key that none sees, which is not finite. However few the rows of a tile are, all of it is computed: there are few tiles. */
+/* Of fragments. A tile of keys that every query sees, one that some see, one with a key that none sees, which is not finite. However
+ * few the rows of a tile are, all of it is computed: there are few tiles. */
 static const attention_case fragment_cases[] = {
     {"f16 causal, unseen NaN", 1, 1, 1, 35, 69, 19, 21, .causal = 1, .align = CLATTN_ALIGN_OFFSET, .position = 33,
      .poison = true, .dtype = CLATTN_F16},
@@ -139,6 +139,11 @@ static const attention_case group_cases[] = {
 static const attention_case staged_cases[] = {
     {"f32 with all options", 1, 1, 1, 5, 69, 19, 21, ALL_OPTIONS},
     {"f16 causal", 1, 2, 1, 5, 9, 5, 67, .causal = 1, .dtype = CLATTN_F16},
+};
+static const attention_case staged_fragment_cases[] = {
+    {"f16 causal, unseen NaN", 1, 1, 1, 35, 69, 67, 21, .causal = 1, .align = CLATTN_ALIGN_OFFSET, .position = 33,
+     .poison = true, .dtype = CLATTN_F16},
+    {"bf16 with all options", 1, 1, 1, 35, 69, 67, 21, ALL_OPTIONS, .dtype = CLATTN_BF16},
 };
 static const attention_case copy_cases[] = {
     {"a past, rotated", 2, 2, 1, 5, 9, 10, 7, .cache = CACHE_PAST, .past = 4, .rotary = CLATTN_ROTARY_HALF, .pairs = 3},
@@ -324,7 +329,10 @@ static void run_role(trial *t) {
     case CLATTN__ROLE_MASK:
     case CLATTN__ROLE_SOFTMAX:
     case CLATTN__ROLE_WEIGHTED_VALUES:
-        attend(t, staged_cases, COUNT(staged_cases), CLATTN_ALGORITHM_STAGED);
+        if (clattn__row_macro(t->row, "MMA", 0))
+            attend(t, staged_fragment_cases, COUNT(staged_fragment_cases), CLATTN_ALGORITHM_STAGED);
+        else
+            attend(t, staged_cases, COUNT(staged_cases), CLATTN_ALGORITHM_STAGED);
         break;
     case CLATTN__ROLE_COPY:
         attend(t, copy_cases, COUNT(copy_cases), CLATTN_ALGORITHM_AUTO);
