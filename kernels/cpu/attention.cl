@@ -39,7 +39,8 @@
  * Tried (AVX-512, one core, H8 N2048, in turns on a still machine; D128, D64): against TILE_KV 64, 128 1.00, 1.005; with it the next
  * tile fetched into the second-level cache, a line for each step of the values' products, 1.04, 1.02; in bursts between blocks of
  * scores 1.045, 1.01, and 1.5 % slower where it lies there already; TILE_KV 192 as 128. Rows of out fetched before the last tile 1.01
- * (N1024 1.015), the next group's queries 1.00. AVX2, whose steps are half as long, 0.99, 0.98: without. Rows x vectors on SSE2: against 4 x 2, 4 x 3 1.11, 1.07, 2 x 4 1.12, 1.11.
+ * (N1024 1.015), the next group's queries 1.00. AVX2, whose steps are half as long, 0.99, 0.98: without. Rows x vectors on SSE2:
+ * against 4 x 2, 4 x 3 1.11, 1.07, 2 x 4 1.12, 1.11.
  */
 #include "lane_options.h"
 
@@ -271,7 +272,8 @@ INLINE void block_values(const block *blk, const memory *mem, int n, const kv_ti
     rows_at(row, ROWS, tile->step);
     for (int d = 0; d < p->value_dim; d += ROWS, values += tile->panel) {
         if (!VALUES_PACKED && p->value_dim - d < ROWS) rows_at(row, p->value_dim - d, tile->step);
-        value_rows(p->value_dim - d, row, blk, mem, values, tile, ot + d * LANES, far.at + d * far.step, far.row_step);
+        __global const uchar *next = FETCH_NEXT ? far.at + d * far.step : 0;
+        value_rows(p->value_dim - d, row, blk, mem, values, tile, ot + d * LANES, next, far.row_step);
     }
 }
 
