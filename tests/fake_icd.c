@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fake_answers.h"
+
 /* The loader finds the driver's functions through the first member of every object. */
 struct _cl_platform_id {
     const cl_icd_dispatch *dispatch;
@@ -37,17 +39,6 @@ static struct _cl_program program = {&dispatch};
 static int mode_is(const char *mode) {
     const char *given = getenv("CLATTN_FAKE_ICD");
     return given && strcmp(given, mode) == 0;
-}
-
-static cl_int answer(const void *data, size_t data_size, size_t size, void *value, size_t *size_ret) {
-    if (value && size < data_size) return CL_INVALID_VALUE;
-    if (value) memcpy(value, data, data_size);
-    if (size_ret) *size_ret = data_size;
-    return CL_SUCCESS;
-}
-
-static cl_int answer_text(const char *text, size_t size, void *value, size_t *size_ret) {
-    return answer(text, strlen(text) + 1, size, value, size_ret);
 }
 
 static cl_int platform_info(cl_platform_id p, cl_platform_info what, size_t size, void *value, size_t *size_ret) {

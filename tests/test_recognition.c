@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../host/opencl/opencl.h"
+#include "fake_answers.h"
 #include "support.h"
 
 enum { SUB_GROUP_SIZES = 4 };
@@ -200,17 +201,6 @@ static const fake fakes[] = {
 /* ---- a driver that answers so --------------------------------------------------------------------------------------- */
 
 static const fake *given;
-
-static cl_int answer(const void *data, size_t data_size, size_t size, void *value, size_t *size_ret) {
-    if (value && size < data_size) return CL_INVALID_VALUE;
-    if (value) memcpy(value, data, data_size);
-    if (size_ret) *size_ret = data_size;
-    return CL_SUCCESS;
-}
-
-static cl_int answer_text(const char *text, size_t size, void *value, size_t *size_ret) {
-    return answer(text, strlen(text) + 1, size, value, size_ret);
-}
 
 static cl_int answer_known(cl_uint number, size_t size, void *value, size_t *size_ret) {
     return number ? answer(&number, sizeof number, size, value, size_ret) : CL_INVALID_VALUE;

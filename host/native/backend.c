@@ -56,7 +56,7 @@ static unsigned list_features(const char *isa, char *text, size_t size) {
     unsigned features = 0;
     size_t length = strlen(text);
 #define FEATURE(name, number, flags, processors, test, missing)                                                          \
-    if (here >> number & 1 && feature_is_compiled(number, isa)) {                                                                  \
+    if (here >> number & 1 && feature_is_compiled(number, isa)) {                                                        \
         if (length < size) length += (size_t)snprintf(text + length, size - length, "%s%s", features ? " " : "; bf16 by ", #name); \
         features |= 1u << number;                                                                                        \
     }

@@ -121,9 +121,9 @@ static clattn_status emit_split(clattn_plan *plan, const clattn__row *row, clatt
 }
 
 /* ---- staged ----------------------------------------------------------------------------------------------------------------
- * scores -> [mask ->] softmax -> weighted values. The matrix is f32 or, for f64, f64; it lies in the outputs asked for where they are
- * of that type, else in workspace. What it is made of, and multiplied with, is taken as it is stored where kernels do, else converted to
- * that type. */
+ * scores -> [mask ->] softmax -> weighted values. The matrix is f32 or, for f64, f64; it lies in the outputs asked for where they
+ * are of that type, else in workspace. What it is made of, and multiplied with, is taken as it is stored where kernels do, else
+ * converted to that type. */
 
 typedef struct stages {
     clattn_plan *plan;

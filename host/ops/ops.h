@@ -91,8 +91,8 @@ typedef struct clattn__copy_operands {
 } clattn__copy_operands;
 
 clattn_status clattn__copy_emit(clattn_plan *, const clattn__copy_operands *);
-/* Whether a role takes operands `as_stored`: a row does, and none that is likely to be faster serves them `converted` to f32, one of a family
- * that goes before it, or one meant for the device where it is not. */
+/* Whether a role takes operands `as_stored`: a row does, and none that is likely to be faster serves them `converted` to f32, one
+ * of a family that goes before it, or one meant for the device where it is not. */
 bool clattn__takes(clattn_plan *, clattn__role, const clattn__params *as_stored, const clattn__params *converted);
 /* Replace an operand by a copy of it in workspace, unless it is absent or of the type already. */
 clattn_status clattn__convert_emit(clattn_plan *, clattn_dtype, clattn__operand *);

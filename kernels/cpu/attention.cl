@@ -61,14 +61,7 @@
 #error "of ROWS and the width of a vector one must divide the other"
 #endif
 
-/* Where keys and values are read. */
-#if STORED_IS_REAL
-#define KEY_SPACE __global
-#define multiply_keys multiply
-#else
-#define KEY_SPACE __private
-#define multiply_keys multiply_packed
-#endif
+/* Where values are read. */
 #define VALUES_PACKED (PACK_VALUES || !STORED_IS_REAL)
 #if VALUES_PACKED
 #define VALUE_SPACE __private

@@ -25,6 +25,15 @@
 #error "TILE_Q must be a multiple of VECTORS * VECTOR_WIDTH"
 #endif
 
+/* Where kernels that take keys as they are stored, or converted to reals, read them. */
+#if STORED_IS_REAL
+#define KEY_SPACE __global
+#define multiply_keys multiply
+#else
+#define KEY_SPACE __private
+#define multiply_keys multiply_packed
+#endif
+
 /* The unit of scores: how many make a natural one, and the reverse. */
 #if MODIFIED
 #define FROM_NATURAL REAL(1.0)

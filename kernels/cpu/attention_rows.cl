@@ -35,15 +35,6 @@
 #define WHOLE_VECTORS(n) (((n) + WIDTH - 1) / WIDTH * WIDTH)
 #define OUT_DIM(p) WHOLE_VECTORS((p)->value_dim)
 
-/* Where keys are read. */
-#if STORED_IS_REAL
-#define KEY_SPACE __global
-#define multiply_keys multiply
-#else
-#define KEY_SPACE __private
-#define multiply_keys multiply_packed
-#endif
-
 /* What a group has in private memory. */
 typedef struct memory {
     real *qt, *ot;     /* the blocks: [head_dim][LANES], and sums [LANES][OUT_DIM] */

@@ -147,9 +147,7 @@ INLINE uint modify_scores(const attention_params *p, const member *m, const row_
 
 /* Whether the mask lets any row of the tile look at any key of the tile that begins at j. */
 INLINE bool mask_attends(const attention_params *p, const row_tile *tile, tile_options options, i64 j) {
-    int attends = 0;
-    if (get_local_id(0) == 0) *options.flag = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    bool attends = false;
 #pragma unroll 1
     for (int n = (int)get_local_id(0); n < TILE_Q * TILE_KV && !attends; n += WORK_GROUP) {
         const int row = n / TILE_KV;
@@ -157,11 +155,7 @@ INLINE bool mask_attends(const attention_params *p, const row_tile *tile, tile_o
         if (row < tile->left && key < p->mask_len)
             attends = options.mask[options.mask_at + row_offset(p, tile, p->mask, row) + key * p->mask.d];
     }
-    if (attends) atomic_or(options.flag, 1);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    attends = *options.flag;
-    barrier(CLK_LOCAL_MEM_FENCE); /* before the next tile's */
-    return attends;
+    return any_found(attends, options.flag);
 }
 
 /* ---- softmax ------------------------------------------------------------------------------------------------------- */

@@ -19,6 +19,18 @@ INLINE head head_at(const attention_params *p, i64 index) {
     return at;
 }
 
+/* Of the tiles of every head, `across` to a row of tiles, the one that a group works on: its head, its row of tiles and its place
+ * in that. */
+typedef struct head_tile {
+    head at;
+    i64 down, along;
+} head_tile;
+
+INLINE head_tile head_tile_at(const attention_params *p, i64 down, i64 across, i64 group) {
+    const head_tile tile = {head_at(p, group / across / down), group / across % down, group % across};
+    return tile;
+}
+
 INLINE i64 offset_of(strides stride, i64 b, i64 h, i64 l, i64 d) {
     return b * stride.b + h * stride.h + l * stride.l + d * stride.d;
 }

@@ -17,17 +17,6 @@
 
 #define HIDDEN 0x8000
 
-/* Whether a work-item of the group found something; the same for all of them. Begins and ends with the flag free. */
-INLINE bool any_found(bool found, local int *flag) {
-    if (get_local_id(0) == 0) *flag = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (found) atomic_or(flag, 1);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const bool any = *flag;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return any;
-}
-
 /* Whether an element of a tile is infinite or NaN. */
 INLINE bool has_nonfinite(const local ushort *tile, int lines, int extent, local int *flag) {
     bool found = false;

@@ -49,6 +49,14 @@ INLINE bool is_hidden(const attention_params *p, const row_options *row, i64 j) 
     return mask_hides(p, row, j) || (p->has_bias && bias_of(p, row, j) == -INFINITY);
 }
 
+/* Whether the query `row` rows below the one that `first` is of, query i, may not use key j. */
+INLINE bool is_hidden_below(const attention_params *p, const member *m, const row_options *first, i64 i, int row, i64 j) {
+    row_options at = *first;
+    at.mask_at += row * p->mask.l;
+    at.bias_at += row * p->bias.l;
+    return !is_live(live_range(p, m, i + row), j) || is_hidden(p, &at, j);
+}
+
 /* The score of key j, of the product scaled already; where mask or bias hide it, *hidden is true and the score -infinity. */
 INLINE float modified_score(const attention_params *p, const row_options *row, float x, i64 j, bool *hidden) {
     const float bias = p->has_bias ? bias_of(p, row, j) : 0.0f;

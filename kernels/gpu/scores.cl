@@ -34,8 +34,9 @@ KERNEL void scores(const global float *q, const global float *k, global float *s
     k += p.base[1];
     scores += p.base[2];
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
-        const i64 j = group % tiles_j * TILE_N, i = group / tiles_j % tiles_i * TILE_M;
-        const head at = head_at(&p, group / tiles_j / tiles_i);
+        const head_tile tile = head_tile_at(&p, tiles_i, tiles_j, group);
+        const head at = tile.at;
+        const i64 i = tile.down * TILE_M, j = tile.along * TILE_N;
         const operand rows = operand_of(q + offset_of(p.q, at.b, at.h, i, 0), p.q.l, p.q.d, p.len_q - i, true);
         const operand columns = operand_of(k + offset_of(p.k, at.b, at.g, j, 0), p.k.l, p.k.d, p.len_kv - j, true);
         product(acc, tile_q, tile_k, rows, columns, p.head_dim);

@@ -26,10 +26,7 @@ INLINE void mark_hidden(const attention_params *p, const member *m, const row_op
 #pragma unroll 1
     for (int n = 0; n < w.count * w.run; n++) {
         const int row = line_of(w, n / w.run), k = place_of(w, n / w.run) + n % w.run;
-        row_options at = *options;
-        at.mask_at += row * p->mask.l;
-        at.bias_at += row * p->bias.l;
-        if (i + row < p->len_q && (!is_live(live_range(p, m, i + row), j + k) || is_hidden(p, &at, j + k)))
+        if (i + row < p->len_q && is_hidden_below(p, m, options, i, row, j + k))
             tile[k * TILE_LINE(TILE_M) + row] = HIDDEN_WEIGHT;
     }
 }
@@ -85,8 +82,9 @@ KERNEL void weighted_values(const global float *weights, const global float *v, 
     out += p.base[2];
     kv_lengths += p.base[3];
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
-        const i64 d = group % tiles_d * TILE_N, i = group / tiles_d % tiles_i * TILE_M;
-        const head at = head_at(&p, group / tiles_d / tiles_i);
+        const head_tile tile = head_tile_at(&p, tiles_i, tiles_d, group);
+        const head at = tile.at;
+        const i64 i = tile.down * TILE_M, d = tile.along * TILE_N;
         const member m = member_of(&p, kv_lengths, kv_lengths, kv_lengths, at.b);
         const operand rows =
             operand_of(weights + offset_of(p.weights, at.b, at.h, i, 0), p.weights.l, p.weights.d, p.len_q - i, true);

@@ -26,4 +26,15 @@
 #define EACH(n, count, most) for (int n = 0; n < (count); n++)
 #endif
 
+/* Whether a work-item of the group found something; the same for all of them. Begins and ends with the flag free. */
+INLINE bool any_found(bool found, local int *flag) {
+    if (get_local_id(0) == 0) *flag = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (found) atomic_or(flag, 1);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const bool any = *flag;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return any;
+}
+
 #endif
