@@ -17,17 +17,6 @@
 #define SPLIT 1
 #include "attend.h"
 
-/* Which part of whose keys a group works on: rows from `row` on of the query heads that read key/value head g. */
-typedef struct part_tile {
-    i64 part, b, g, row;
-} part_tile;
-
-INLINE part_tile part_tile_at(const attention_params *p, i64 group) {
-    const i64 tiles = tiles_of(p->heads_q / p->heads_kv * p->len_q, TILE_Q), g = group / tiles, b = g / p->heads_kv;
-    const part_tile at = {b / p->batch, b % p->batch, g % p->heads_kv, group % tiles * TILE_Q};
-    return at;
-}
-
 /* What the work-items keep of a tile's rows in local memory. Begins with it free. */
 INLINE void place_rows(const attention_params *p, const row_tile *tile, local i64 *places, local float *row_slopes,
                        const global float *slopes) {
@@ -52,10 +41,10 @@ KERNEL void attention_split(const global element *q, const global element *k, co
     lse += p.base[4];
     kv_lengths += p.base[5];
     for (i64 group = get_group_id(0); group < p.groups; group += get_num_groups(0)) {
-        const part_tile at = part_tile_at(&p, group);
+        const split_group at = split_group_at(&p, TILE_Q, group);
         const member m = member_of(&p, kv_lengths, kv_lengths, kv_lengths, at.b);
-        const i64 ratio = p.heads_q / p.heads_kv, h = at.g * ratio + at.row / p.len_q, i = at.row % p.len_q;
-        const row_tile tile = {at.b, h, i, ratio * p.len_q - at.row};
+        const i64 h = at.h + at.first / p.len_q, i = at.first % p.len_q;
+        const row_tile tile = {at.b, h, i, at.rows - at.first};
         const key_range part = {at.part * p.split, (at.part + 1) * p.split};
         const key_range any = live_for_any(&p, &m, 0, p.len_q), all = live_for_all(&p, &m, 0, p.len_q);
         const key_range within = {max(any.first, part.first), min(any.end, part.end)};
@@ -69,7 +58,7 @@ KERNEL void attention_split(const global element *q, const global element *k, co
         begin_rows(&rows);
         attend(&p, &m, &tile, &rows, weights, buffer, queries, k + offset_of(p.k, at.b, at.g, 0, 0),
                v + offset_of(p.v, at.b, at.g, 0, 0), options, within, all);
-        write_rows(&p, &tile, &rows, (local float *)buffer, out + offset_of(p.out, at.part * p.batch + at.b, h, i, 0),
-                   lse + offset_of(p.lse, at.part * p.batch + at.b, h, i, 0), -INFINITY);
+        write_rows(&p, &tile, &rows, (local float *)buffer, out + offset_of(p.out, at.b_out, h, i, 0),
+                   lse + offset_of(p.lse, at.b_out, h, i, 0), -INFINITY);
     }
 }
