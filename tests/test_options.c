@@ -442,6 +442,26 @@ START_TEST(oracle_and_naive_agree) {
 }
 END_TEST
 
+/* Long rows have a closed form where all keys weigh the same: out is their mean, less what the sink takes. Kernels in f64 are judged
+ * by the oracle, whose error must not grow with the number of keys. */
+START_TEST(oracle_of_long_rows) {
+    const attention_case c = {"f64, keys that weigh the same", 1, 8, 8, 1, 5003, 5, 5, F64, SCALE(0), .sinks = true};
+    rng r = rng_make(30000);
+    attention_problem p = attention_problem_draw(&c, &r);
+    for (int64_t n = 0; n < attention_count(&p, CLATTN_TENSOR_V); n++) p.data[CLATTN_TENSOR_V][n] = 1;
+    attention_problem_solve(&p);
+    const double *weights = p.expected[CLATTN_TENSOR_WEIGHTS].oracle, *out = p.expected[CLATTN_TENSOR_OUT].oracle;
+    for (int64_t h = 0; h < c.heads_q; h++) {
+        const double sum = (double)c.len_kv + exp(p.data[CLATTN_TENSOR_SINKS][h]);
+        const double weight = weights[h * c.len_kv] * sum, mean = out[h * c.value_dim] * sum / (double)c.len_kv;
+        ck_assert_msg(fabs(weight - 1) <= 4 * DBL_EPSILON && fabs(mean - 1) <= 4 * DBL_EPSILON,
+                      "head %lld: a weight is %g and out %g too large (seed %llu)", (long long)h, weight - 1, mean - 1,
+                      (unsigned long long)test_seed());
+    }
+    attention_problem_free(&p);
+}
+END_TEST
+
 /* ---- alignments and windows --------------------------------------------------------------------------------------- */
 
 /* Window bounds of nothing, of one, about the length, and none: with every alignment, for three shapes. */
@@ -778,6 +798,7 @@ int main(void) {
     Suite *suite = suite_create("options");
     TCase *tests = tcase_create("options");
     tcase_add_loop_test(tests, oracle_and_naive_agree, 0, COUNT(cases));
+    tcase_add_test(tests, oracle_of_long_rows);
     tcase_add_loop_test(tests, every_case_on_every_row, 0, COUNT(cases));
     tcase_add_loop_test(tests, every_case_by_tiles, 0, COUNT(cases));
     TCase *fragments = tcase_create("fragments");

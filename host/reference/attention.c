@@ -17,6 +17,27 @@
 
 typedef clattn__oracle_attention_args oracle;
 
+/* A sum with what its roundings lost (Knuth, TAOCP 4.2.2, theorem B; Ogita, Rump and Oishi 2005, algorithm 4.4): its error does not
+ * grow with the number of terms, so that f64 results of long rows can be judged by it. */
+typedef struct exact_sum {
+    double sum, lost;
+} exact_sum;
+
+static void add(exact_sum *s, double term) {
+    const double sum = s->sum + term, added = sum - s->sum;
+    s->lost += (s->sum - (sum - added)) + (term - added);
+    s->sum = sum;
+}
+
+/* Infinite terms and NaN lose nothing that could be told. */
+static double total(const exact_sum *s) { return isfinite(s->sum) ? s->sum + s->lost : s->sum; }
+
+static double dot(const double *x, const double *y, i64 count) {
+    exact_sum s = {0, 0};
+    for (i64 n = 0; n < count; n++) add(&s, x[n] * y[n]);
+    return total(&s);
+}
+
 /* ---- members of the batch ------------------------------------------------------------------------------------------------ */
 
 /* One member: how much it has, and where. */
@@ -145,9 +166,7 @@ static void compute_scores(const oracle *a, const seat *m, i64 h, i64 i, const d
     const i64 head_dim = a->q.size[3];
     const double slope = slope_of(a, m, h);
     for (i64 j = 0; j < m->len_kv; j++) {
-        double dot = 0;
-        for (i64 d = 0; d < head_dim; d++) dot += q[d] * k[j * head_dim + d];
-        const double raw = a->options->scale * dot;
+        const double raw = a->options->scale * dot(q, k + j * head_dim, head_dim);
         score[j] = capped(a, raw);
         double shown = a->options->scores_form == CLATTN_SCORES_RAW ? raw : score[j];
         if (a->bias.present && j < a->bias.size[3]) score[j] += broadcast(&a->bias, m->b, h, i, j);
@@ -162,11 +181,9 @@ static void compute_scores(const oracle *a, const seat *m, i64 h, i64 i, const d
 static void compute_padding(const oracle *a, const seat *m, i64 h, i64 g, i64 i, const double *q, double *key) {
     const bool in_place = a->past_lengths.present;
     for (i64 j = m->len_kv; a->scores.present && j < a->scores.size[3]; j++) {
-        double dot = 0;
         read_row(in_place ? &a->present_k : &a->k, m->b, g, j, key);
         if (!in_place) rotate(a, m->b, first_position(a, m) + j, key);
-        for (i64 d = 0; d < a->q.size[3]; d++) dot += q[d] * key[d];
-        const double raw = a->options->scale * dot;
+        const double raw = a->options->scale * dot(q, key, a->q.size[3]);
         const clattn_scores_form form = a->options->scores_form;
         clattn__set(&a->scores, m->b, h, i, j, form == CLATTN_SCORES_BIAS ? -INFINITY : form == CLATTN_SCORES_RAW ? raw : capped(a, raw));
     }
@@ -183,10 +200,11 @@ static double softmax(const oracle *a, const seat *m, i64 h, i64 i, double *row)
     }
     /* Any shift gives the same quotient; the maximum keeps exp from overflowing. Without a finite score none is needed. */
     double shift = row_max == -INFINITY ? 0 : row_max;
-    double row_sum = exp(sink - shift);
+    exact_sum sum = {exp(sink - shift), 0};
     for (i64 j = 0; j < m->len_kv; j++) {
-        if (is_live_key(a, m, h, i, j)) row_sum += exp(row[j] - shift);
+        if (is_live_key(a, m, h, i, j)) add(&sum, exp(row[j] - shift));
     }
+    const double row_sum = total(&sum);
     for (i64 j = 0; j < m->len_kv; j++) {
         const bool weighs = is_live_key(a, m, h, i, j) && row[j] != -INFINITY;
         row[j] = weighs ? exp(row[j] - shift) / row_sum : 0;
@@ -197,11 +215,11 @@ static double softmax(const oracle *a, const seat *m, i64 h, i64 i, double *row)
 static void weigh_values(const oracle *a, const seat *m, i64 h, i64 i, const double *weight, const double *v) {
     const i64 value_dim = a->v.size[3];
     for (i64 d = 0; d < value_dim; d++) {
-        double sum = 0;
+        exact_sum sum = {0, 0};
         for (i64 j = 0; j < m->len_kv; j++) {
-            if (is_live_key(a, m, h, i, j)) sum += weight[j] * v[j * value_dim + d];
+            if (is_live_key(a, m, h, i, j)) add(&sum, weight[j] * v[j * value_dim + d]);
         }
-        clattn__set(&a->out, m->b, h, m->q_first + i, d, sum);
+        clattn__set(&a->out, m->b, h, m->q_first + i, d, total(&sum));
     }
 }
 
