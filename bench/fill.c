@@ -96,15 +96,17 @@ static void fill_times(bench_record *record, const bench_lane *lane, bool cold) 
 /* By bench_limit_kind: those that FLOPs are held against. */
 static const char *const peak_units[] = {"fp32 multiply-add", "f16 fragment multiply-add"};
 
-static void fill_rates(bench_record *record, const bench_candidate *candidate, double ms, double peak_gflops) {
+static void fill_rates(bench_record *record, const bench_candidate *candidate, double ms, bench_peak peak) {
     if (candidate->flops > 0) {
         double gflops = candidate->flops / ms * 1e-6;
         bench_set_real(record, BENCH_FLOPS, candidate->flops);
         bench_set_real(record, BENCH_GFLOPS, gflops);
-        if (isfinite(peak_gflops)) {
+        if (isfinite(peak.best)) {
             bench_set_text(record, BENCH_PEAK_UNIT, peak_units[candidate->peak]);
-            bench_set_real(record, BENCH_PEAK_GFLOPS, peak_gflops);
-            bench_set_real(record, BENCH_PERCENT_OF_PEAK, 100 * gflops / peak_gflops);
+            bench_set_real(record, BENCH_PEAK_GFLOPS, peak.best);
+            bench_set_real(record, BENCH_PERCENT_OF_PEAK, 100 * gflops / peak.best);
+            bench_set_real(record, BENCH_MEDIAN_PEAK_GFLOPS, peak.median);
+            bench_set_real(record, BENCH_PERCENT_OF_MEDIAN_PEAK, 100 * gflops / peak.median);
         }
     }
     if (candidate->bytes > 0) {
@@ -122,8 +124,7 @@ static void fill_plan(bench_record *record, const bench_candidate *candidate) {
     set_text_or(record, BENCH_VERIFIED, candidate->verified, "nothing is computed");
 }
 
-void bench_fill_record(bench_record *record, const bench_session *session, const bench_lane *lane, double peak_gflops,
-                       bool cold) {
+void bench_fill_record(bench_record *record, const bench_session *session, const bench_lane *lane, bench_peak peak, bool cold) {
     const bench_candidate *candidate = lane->candidate;
     char note[512];
     fill_origin(record, session, candidate->device);
@@ -132,7 +133,7 @@ void bench_fill_record(bench_record *record, const bench_session *session, const
     bench_set_text(record, BENCH_OP, candidate->problem ? "" : "limit");
     if (candidate->problem) fill_shape(record, &candidate->problem->shape);
     fill_times(record, lane, cold);
-    fill_rates(record, candidate, lane->stats.median, peak_gflops);
+    fill_rates(record, candidate, lane->stats.median, peak);
     if (candidate->problem) fill_plan(record, candidate);
     snprintf(note, sizeof note, "%s%s%s", candidate->note, candidate->note[0] && lane->remark ? "; " : "",
              lane->remark ? lane->remark : "");

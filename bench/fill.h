@@ -7,7 +7,12 @@
 
 #include "session.h"
 
-/* Fill a new record. peak_gflops: of the units used; NaN: not measured. */
-void bench_fill_record(bench_record *, const bench_session *, const bench_lane *, double peak_gflops, bool cold);
+/* GFLOP/s of the units used; NaN: not measured. */
+typedef struct bench_peak {
+    double best, median; /* of the samples of one measurement */
+} bench_peak;
+
+/* Fill a new record. */
+void bench_fill_record(bench_record *, const bench_session *, const bench_lane *, bench_peak peak, bool cold);
 
 #endif

@@ -123,22 +123,25 @@ static bool add_peaks(bench_group *group, bench_error *error) {
     return true;
 }
 
-static double peak_gflops(const bench_group *group, const bench_lane *peaks, size_t n) {
-    return group->peaks[n].flops / peaks[n].stats.min * 1e-6;
+static bench_peak peak_at(const bench_group *group, const bench_lane *peaks, size_t n) {
+    const double gflop = group->peaks[n].flops * 1e-6;
+    return (bench_peak){gflop / peaks[n].stats.min, gflop / peaks[n].stats.median};
 }
 
 /* GFLOP/s that the candidate's instructions reach on its device: the best of the same turns, for a peak is what can be reached
  * and not what others have left over; once that has proved too low, the best of the whole run. */
-static double peak_of(const bench_group *group, const bench_lane *peaks, const bench_candidate *candidate, bool of_run) {
+static bench_peak peak_of(const bench_group *group, const bench_lane *peaks, const bench_candidate *candidate, bool of_run) {
     const size_t n = find_peak(group, candidate);
-    if (n == group->peak_count) return NAN;
-    return of_run ? candidate->device->best_gflops[candidate->peak] : peak_gflops(group, peaks, n);
+    if (n == group->peak_count) return (bench_peak){NAN, NAN};
+    bench_peak peak = peak_at(group, peaks, n);
+    if (of_run) peak.best = candidate->device->best_gflops[candidate->peak];
+    return peak;
 }
 
 static void remember_peaks(bench_group *group, const bench_lane *peaks) {
     for (size_t i = 0; i < group->peak_count; i++) {
         double *best = &group->peaks[i].device->best_gflops[group->peaks[i].peak];
-        *best = fmax(*best, peak_gflops(group, peaks, i));
+        *best = fmax(*best, peak_at(group, peaks, i).best);
     }
 }
 
@@ -149,7 +152,7 @@ static double gflops_of(const bench_lane *lane) {
 static bool any_above_peak(const bench_group *group, const bench_lane *lanes) {
     for (size_t i = 0; i < group->count; i++) {
         const bench_lane *lane = &lanes[group->peak_count + i];
-        if (gflops_of(lane) > 1.1 * peak_of(group, lanes, lane->candidate, false)) return true;
+        if (gflops_of(lane) > 1.1 * peak_of(group, lanes, lane->candidate, false).best) return true;
     }
     return false;
 }
@@ -160,8 +163,8 @@ static bool write_records(bench_group *group, const bench_lane *lanes, bool agai
         const bench_lane *lane = &lanes[group->peak_count + i];
         bench_record *record = bench_records_add(&session->records);
         if (!record) return bench_fail(error, "out of memory");
-        double peak = peak_of(group, lanes, lane->candidate, again);
-        bool above = gflops_of(lane) > 1.1 * peak;
+        const bench_peak peak = peak_of(group, lanes, lane->candidate, again);
+        bool above = gflops_of(lane) > 1.1 * peak.best;
         record->group = session->groups;
         bench_fill_record(record, session, lane, peak, cold);
         bench_set_flag(record, BENCH_ABOVE_PEAK, above);
@@ -170,7 +173,7 @@ static bool write_records(bench_group *group, const bench_lane *lanes, bool agai
         bench_session_remark(session,
                              "NOT TO BE TRUSTED: %s at length %" PRId64 ": %.0f GFLOP/s, above 110 %% of a peak of %.0f that "
                              "was measured twice",
-                             lane->candidate->path, bench_count(record, BENCH_LEN_Q), gflops_of(lane), peak);
+                             lane->candidate->path, bench_count(record, BENCH_LEN_Q), gflops_of(lane), peak.best);
     }
     return true;
 }

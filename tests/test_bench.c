@@ -179,6 +179,8 @@ static void check_fast_figure(bench_limit_kind peak, bool trusted) {
     ck_assert_int_eq(session.failed, !trusted);
     ck_assert_int_eq(bench_flag(record, BENCH_ABOVE_PEAK), !trusted);
     ck_assert_int_eq(isnan(bench_real(record, BENCH_PERCENT_OF_PEAK)), trusted);
+    ck_assert_int_eq(isnan(bench_real(record, BENCH_PERCENT_OF_MEDIAN_PEAK)), trusted);
+    ck_assert(trusted || bench_real(record, BENCH_MEDIAN_PEAK_GFLOPS) <= bench_real(record, BENCH_PEAK_GFLOPS));
     bench_group_free(&group);
     bench_session_close(&session);
 }
