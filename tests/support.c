@@ -40,6 +40,12 @@ uint64_t test_seed(void) {
     return seed;
 }
 
+bool test_draws(int n) {
+    const char *share = getenv("CLATTN_TEST_SHARE");
+    const uint64_t of = share ? strtoull(share, NULL, 10) : 1;
+    return of < 2 || ((uint64_t)n + test_seed()) % of == 0;
+}
+
 /* splitmix64 */
 uint64_t rng_next(rng *r) {
     uint64_t z = r->state += 0x9e3779b97f4a7c15u;

@@ -137,9 +137,11 @@ static void check_outputs(clattn_context *context, const attention_problem *p, c
     attention_results_free(&r);
 }
 
+/* From a shape that is drawn on: programs are built for the first shapes alone, see support.c. */
 START_TEST(every_shape_on_every_row) {
-    rng r = rng_make((uint64_t)_i);
-    attention_problem p = attention_problem_make(&cases[_i], &r);
+    const uint64_t n = (test_seed() % case_count + (uint64_t)_i) % case_count;
+    rng r = rng_make(n);
+    attention_problem p = attention_problem_make(&cases[n], &r);
     attention_on_every_row(&p, check_outputs);
     attention_problem_free(&p);
 }

@@ -24,7 +24,7 @@ typedef enum watch { RACES, UNINITIALIZED, MEMCHECK } watch;
 
 static watch watched;
 static const char *only; /* this row, if the command line says so */
-static bool is_long;     /* those rows alone that are left to long runs */
+static bool is_long;     /* and the rows that are left to long runs */
 
 /* ---- the log ------------------------------------------------------------------------------------------------------- */
 
@@ -410,8 +410,8 @@ static void print_findings(const findings *f, const char *shapes) {
 
 START_TEST(row_is_clean) {
     const clattn__row *row = &clattn__rows[_i];
-    if (only ? strcmp(row->name, only) != 0 : is_long && !takes_long(row)) return;
-    if (!only && !is_long && takes_long(row)) {
+    if (only && strcmp(row->name, only) != 0) return;
+    if (!only && !is_long && (takes_long(row) || (watched != MEMCHECK && !test_draws(_i)))) {
         printf("%-22s not run: left to `./run test --long`\n", row->name);
         return;
     }

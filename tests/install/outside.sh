@@ -107,7 +107,7 @@ try_readme() {
 # cmake_project FOLDER [options]: configure and build it here.
 cmake_project() {
     cmake -S "$1" -B out -DCMAKE_BUILD_TYPE=Release "${@:2}" >configure.log || { cat configure.log; fail 'cannot configure'; }
-    cmake --build out
+    cmake --build out --parallel "$(nproc)"
 }
 
 try_find_package() {
@@ -129,9 +129,10 @@ try_own_queue() {
     "$program"
 }
 
-# Kernels of one instruction set are enough here.
+# Kernels of one instruction set, not optimised, are enough here.
 try_embedded() {
-    cmake_project "$source/tests/install/embedded" -DCLATTN_SOURCE="$source" -DCLATTN_COMPILES_avx2=OFF -DCLATTN_COMPILES_avx512=OFF
+    cmake_project "$source/tests/install/embedded" -DCMAKE_BUILD_TYPE=Debug -DCLATTN_SOURCE="$source" \
+        -DCLATTN_COMPILES_avx2=OFF -DCLATTN_COMPILES_avx512=OFF
     out/attention
 }
 
