@@ -1,4 +1,4 @@
-/* Every kernel row, watched at each access: test_races WATCH [ROW|long]
+/* Kernel rows, watched at each access: test_races WATCH [ROW|long]; with long all of them, else what test_draws takes
  *
  *   races           under oclgrind, which interprets kernels: data races between work-items and between groups, accesses past a
  * buffer uninitialized   under oclgrind: values that nothing has set, accesses past a buffer memcheck        under valgrind:
