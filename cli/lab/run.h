@@ -33,8 +33,9 @@ const char *lab_verdict_text(lab_verdict);
 
 typedef struct lab_timing {
     bool is_measured, is_believed;
-    double yours_ms, ours_ms,
-        floor_ms; /* ours: NaN where it could not be timed; floor: the least that can be, with all data in cache */
+    double yours_ms, ours_ms; /* medians; ours: NaN where it could not be timed */
+    double shortest_ms;       /* of your launches */
+    double floor_ms;          /* the least that can be, with all data in cache */
     double yours_percent, ours_percent; /* of the peak: what the device's arithmetic, or its memory, allows */
     int launches;
     char shape[96];
@@ -114,7 +115,7 @@ typedef struct lab_limits {
     double gflops, gbytes, cached_gbytes;
 } lab_limits;
 
-/* From both sides' medians: parts of the peak, the floor, and whether a time can be believed. */
+/* From the times: parts of the peak, the floor, and whether they can be believed: one launch that cannot be is enough. */
 void lab_judge_timing(lab_timing *, const lab_step *, const lab_shape *, const lab_limits *);
 /* Correct, and in a time that can be believed. */
 bool lab_passed(const lab_result *);

@@ -9,9 +9,9 @@
  *   row  family  devices  entry  source  WORK_GROUP  set  options
  *
  * SET says which variants:
- *   quick      two a row: the first of each type and option with the largest sizes, and the last of everything
- *   pairwise   those, and more until each pair of values of two macros stands in some build; at most MOST_BUILDS
- *   product    all
+ *   pairwise   "plain", the first of each type and option with the largest sizes; "full", the last of everything; and "pairwise",
+ *              more until each pair of values of two macros stands in some build; at most MOST_BUILDS
+ *   product    "plain", "full" and "product", all others
  */
 #include <errno.h>
 #include <stdio.h>
@@ -183,7 +183,7 @@ static bool print_row(const clattn__row *row, const char *set) {
             if (c != plain && c != count - 1) chosen[chosen_count++] = c;
     bool good = true;
     for (int n = 0; n < chosen_count && good; n++)
-        good = print_build(row, &all[chosen[n]], n == 0 ? "plain" : n == 1 ? "full" : "more");
+        good = print_build(row, &all[chosen[n]], n == 0 ? "plain" : n == 1 ? "full" : set);
     return good;
 }
 
@@ -203,8 +203,8 @@ static bool write_source(const char *folder, const char *path) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3 || (strcmp(argv[1], "quick") && strcmp(argv[1], "pairwise") && strcmp(argv[1], "product"))) {
-        fprintf(stderr, "usage: list_builds quick|pairwise|product FOLDER\n");
+    if (argc != 3 || (strcmp(argv[1], "pairwise") && strcmp(argv[1], "product"))) {
+        fprintf(stderr, "usage: list_builds pairwise|product FOLDER\n");
         return 2;
     }
     for (const clattn__row *row = clattn__rows; row < clattn__rows + clattn__row_count; row++) {

@@ -103,7 +103,7 @@ def main():
     parser.add_argument("target", choices=list(targets.FAMILIES) + ["report"])
     parser.add_argument("list_builds")
     parser.add_argument("build")
-    parser.add_argument("--set", choices=["quick", "pairwise", "product"], default="quick")
+    parser.add_argument("--set", choices=["pairwise", "product"], default="pairwise")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
     arguments.build = os.path.abspath(arguments.build)

@@ -34,6 +34,8 @@ INTEL = ("dg2-g10", "pvc")
 MATRIX_UNITS = {"sm_80": 1, "sm_90": 1, "sm_120": 1, "gfx90a": 2, "gfx1100": 3, "dg2-g10": 4, "pvc": 5}
 # Targets that are there for their matrix units: only what uses these is compiled for them.
 FOR_MATRICES = ("gfx1100", "pvc")
+# Targets whose compiler is another's here: the pairs of variants are left to that one, the product is compiled for all.
+ALIKE = ("sm_80", "sm_120")
 SPEED_ROLES = ("attention", "project", "scores", "weighted_values")
 
 
@@ -54,6 +56,8 @@ class Build:
         return [option for option in self.options.replace("-D ", "-D").split() if has or option != "-DMMA_NATIVE=1"]
 
     def is_wanted(self, target):
+        if self.set == "pairwise" and target in ALIKE:
+            return False
         return target not in FOR_MATRICES or self.macros.get("MMA") == MATRIX_UNITS[target]
 
     def is_meant(self, family, target):
@@ -119,7 +123,8 @@ class Nvidia:
     def compile(self, build, source, folder):
         ptx = os.path.join(folder, "kernel.ptx")
         error = compile_to(self.clang + build.options_on(SPEED_ON) + ["-S", source], ptx)
-        return {name: {"error": error} if error else self.assemble(build, name, ptx, folder) for name in self.names}
+        return {name: {"error": error} if error else self.assemble(build, name, ptx, folder)
+                for name in self.names if build.is_wanted(name)}
 
     def assemble(self, build, name, ptx, folder):
         cubin = os.path.join(folder, name + ".cubin")
