@@ -41,6 +41,9 @@
  * scores 1.045, 1.01, and 1.5 % slower where it lies there already; TILE_KV 192 as 128. Rows of out fetched before the last tile 1.01
  * (N1024 1.015), the next group's queries 1.00. AVX2, whose steps are half as long, 0.99, 0.98: without. Rows x vectors on SSE2:
  * against 4 x 2, 4 x 3 1.11, 1.07, 2 x 4 1.12, 1.11.
+ * Tried (AVX2, one core, N1024, in turns; D64, D128): values packed two keys at a time, whole vectors stored; two lines of each of the
+ * next keys fetched before a block of scores; loops that begin with a line of the cache; one tile fetched first and not two: together
+ * 1.02, 1.02, SSE2 likewise. AVX-512 1.00, where fetching keys is 0.99: without.
  */
 #include "lane_options.h"
 
@@ -54,11 +57,14 @@
 #if !defined(FETCH_NEXT) /* what comes next into the second-level cache, beside the products of a tile's values */
 #define FETCH_NEXT 0
 #endif
+#if !defined(FETCH_KEYS) /* where the keys of the next block of scores begin into the nearest cache */
+#define FETCH_KEYS 0
+#endif
 /* ROWS elements of each value of a tile, and a line of a cache: without it the panels of a key fall into few sets. */
 #define PANEL (TILE_KV * ROWS + 16)
 #define PANELS(value_dim) (((value_dim) + ROWS - 1) / ROWS)
-#if ROWS % WIDTH && WIDTH % ROWS
-#error "of ROWS and the width of a vector one must divide the other"
+#if ROWS % WIDTH && WIDTH != 2 * ROWS
+#error "ROWS must be half the width of a vector, or a multiple of it"
 #endif
 
 /* Where values are read. */
@@ -116,26 +122,34 @@ INLINE int in_panels(int d) {
     return d / ROWS * PANEL + d % ROWS;
 }
 
-/* Elements of a vector that lie side by side in a panel: of ROWS and WIDTH one divides the other. */
-#if ROWS < WIDTH
-#define BESIDE ROWS
+/* The first `dims` elements, whole vectors of them, of as many values as lie in a vector of a panel: of one, or of two that are `next`
+ * elements apart. */
+#if WIDTH > ROWS
+enum { VALUES_AT_ONCE = WIDTH / ROWS };
+INLINE void values_pack(real *to, __global const stored *from, i64 next, int dims) {
+    for (int d = 0; d < dims; d += WIDTH, to += 2 * PANEL) {
+        const vec first = stored_vec_load(from + d), second = stored_vec_load(from + next + d);
+        vec_store(first_halves(first, second), to);
+        vec_store(second_halves(first, second), to + PANEL);
+    }
+}
 #else
-#define BESIDE WIDTH
+enum { VALUES_AT_ONCE = 1 };
+INLINE void values_pack(real *to, __global const stored *from, i64 next, int dims) {
+    (void)next;
+    for (int d = 0; d < dims; d += WIDTH) vec_store(stored_vec_load(from + d), to + in_panels(d));
+}
 #endif
 
 /* Beyond value_dim the last panel repeats the last element. */
 INLINE value_tile values_load(const memory *mem, __global const stored *v, const attention_params *p, key_range keys) {
     const value_tile tile = {mem->values, ROWS, 1, PANEL};
     const int dim = p->value_dim, vectors = p->v.d == 1 ? dim / WIDTH * WIDTH : 0, end = (dim + ROWS - 1) / ROWS * ROWS;
-    for (i64 j = keys.first; j < keys.end; j++) {
-        __global const stored *from = v + j * p->v.l;
-        real *to = mem->values + j * ROWS;
-        for (int d = 0; d < vectors; d += WIDTH) {
-            real lanes[WIDTH];
-            vec_store(stored_vec_load(from + d), lanes);
-            UNROLL for (int n = 0; n < WIDTH; n += BESIDE) reals_copy(BESIDE, lanes + n, to + in_panels(d + n));
-        }
-        for (int d = vectors; d < end; d++) to[in_panels(d)] = stored_load(from + (d < dim ? d : dim - 1) * p->v.d);
+    for (i64 j = keys.first; j < keys.end; j += VALUES_AT_ONCE)
+        values_pack(mem->values + j * ROWS, v + j * p->v.l, j + 1 < keys.end ? p->v.l : 0, vectors);
+    for (i64 j = keys.first; vectors < end && j < keys.end; j++) {
+        for (int d = vectors; d < end; d++)
+            mem->values[j * ROWS + in_panels(d)] = stored_load(v + j * p->v.l + (d < dim ? d : dim - 1) * p->v.d);
     }
     return tile;
 }
@@ -207,6 +221,14 @@ INLINE void score_rows(int rows, const i64 row[ROWS], KEY_SPACE const real *k, c
     }
 }
 
+/* Have the beginnings of ROWS keys near: the processor sees the rest of each coming. */
+INLINE void fetch_beginnings(KEY_SPACE const real *k, i64 l) {
+    UNROLL for (int r = 0; r < ROWS; r++) {
+        FETCH(k + r * l);
+        FETCH(k + r * l + 64 / sizeof(real)); /* and the next line */
+    }
+}
+
 /* The scores of the keys that block n visits, of which the first is key `at` of the tile. */
 INLINE void block_scores(block *blk, const memory *mem, int n, const row_options *rows, const kv_tile *tile, i64 at,
                          const attention_params *p) {
@@ -217,6 +239,7 @@ INLINE void block_scores(block *blk, const memory *mem, int n, const row_options
     i64 row[ROWS];
     rows_at(row, ROWS, keys->l);
     for (int j = 0; j < blk->keys; j += ROWS) {
+        if (FETCH_KEYS && blk->keys - j >= 2 * ROWS) fetch_beginnings(keys->at + (at + j + ROWS) * keys->l, keys->l);
         if (blk->keys - j < ROWS) rows_at(row, blk->keys - j, keys->l);
         score_rows(blk->keys - j, row, keys->at + (at + j) * keys->l, keys, qt, p->head_dim, mem->s + j * LANES, top);
     }
@@ -271,7 +294,7 @@ INLINE void block_values(const block *blk, const memory *mem, int n, const kv_ti
 }
 
 #define OUT_DIM(p) ((p)->value_dim)
-#define FIRST_TILES (FETCH_NEXT ? 1 : 2) /* later ones the processor sees coming */
+#define FIRST_TILES 1 /* later ones are fetched, or the processor sees them coming */
 #include "attention_walk.h"
 
 __kernel GROUP_OF_ONE void attention(__global const stored *restrict q, __global const stored *restrict k,

@@ -77,7 +77,6 @@ typedef JOIN(int, WIDTH) ivec;
 #define vec_store(x, p) JOIN(vstore, WIDTH)(x, 0, p)
 /* To a vector's place in private memory; PoCL 3 makes four stores of a vstore16. */
 #define vec_store_aligned(x, p) ((void)(*(vec *)(p) = (x)))
-#define reals_copy(count, from, to) JOIN(vstore, count)(JOIN(vload, count)(0, from), 0, to) /* 2, 4, 8 or 16 of them */
 #define ivec_load(p) JOIN(vload, WIDTH)(0, p)
 #define vec_splat(x) ((vec)(x))
 #define VEC16(...) ((vec)(__VA_ARGS__))
@@ -136,7 +135,6 @@ typedef uchar bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
 #define vec_load(p) ((vec) * (const vec_unaligned *)(p))
 #define vec_store(x, p) ((void)(*(vec_unaligned *)(p) = (x)))
 #define vec_store_aligned(x, p) vec_store(x, p)
-#define reals_copy(count, from, to) ((void)__builtin_memcpy(to, from, (count) * sizeof(real)))
 #define ivec_load(p) ((ivec) * (const ivec_unaligned *)(p))
 /* By name where gcc 12 would go byte by byte. */
 #if WIDTH == 16 && defined(__AVX512F__)

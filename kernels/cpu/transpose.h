@@ -38,6 +38,24 @@ INLINE vec turns_high(vec a, vec b) {
 #define turns_high(a, b) SHUFFLE(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 #endif
 
+/* The first halves of a and b, their second ones. */
+#if defined(__OPENCL_C_VERSION__)
+INLINE vec first_halves(vec a, vec b) { return (vec)(a.lo, b.lo); }
+INLINE vec second_halves(vec a, vec b) { return (vec)(a.hi, b.hi); }
+#elif WIDTH == 2
+#define first_halves(a, b) SHUFFLE(a, b, 0, 2)
+#define second_halves(a, b) SHUFFLE(a, b, 1, 3)
+#elif WIDTH == 4
+#define first_halves(a, b) SHUFFLE(a, b, 0, 1, 4, 5)
+#define second_halves(a, b) SHUFFLE(a, b, 2, 3, 6, 7)
+#elif WIDTH == 8
+#define first_halves(a, b) SHUFFLE(a, b, 0, 1, 2, 3, 8, 9, 10, 11)
+#define second_halves(a, b) SHUFFLE(a, b, 4, 5, 6, 7, 12, 13, 14, 15)
+#elif WIDTH == 16
+#define first_halves(a, b) SHUFFLE(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
+#define second_halves(a, b) SHUFFLE(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)
+#endif
+
 INLINE void transpose(vec x[WIDTH]) {
     UNROLL for (int round = 1; round < WIDTH; round *= 2) {
         vec y[WIDTH];
