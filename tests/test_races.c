@@ -1,8 +1,10 @@
-/* Kernel rows, watched at each access: test_races WATCH [ROW|long]; with long all of them, else what test_draws takes
+/* Kernel rows, watched at each access: test_races WATCH [ROW|long]; with long all of them.
  *
- *   races           under oclgrind, which interprets kernels: data races between work-items and between groups, accesses past a
- * buffer uninitialized   under oclgrind: values that nothing has set, accesses past a buffer memcheck        under valgrind:
- * the native backend's compiled rows
+ * races: under oclgrind, which interprets kernels: data races between work-items and between groups, accesses past a buffer
+ *
+ * uninitialized: under oclgrind: values that nothing has set, accesses past a buffer; without long, of the rows that test_draws takes
+ *
+ * memcheck: under valgrind: the native backend's compiled rows
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -411,8 +413,9 @@ static void print_findings(const findings *f, const char *shapes) {
 START_TEST(row_is_clean) {
     const clattn__row *row = &clattn__rows[_i];
     if (only && strcmp(row->name, only) != 0) return;
-    if (!only && !is_long && (takes_long(row) || (watched != MEMCHECK && !test_draws(_i)))) {
-        printf("%-22s not run: left to `./run test --long`\n", row->name);
+    const bool is_drawn = watched != UNINITIALIZED || test_draws(_i);
+    if (!only && !is_long && (takes_long(row) || !is_drawn)) {
+        printf("%-22s not run: %sleft to `./run test --long`\n", row->name, is_drawn ? "" : "not drawn, ");
         return;
     }
     if (blind_spot(row)) {
