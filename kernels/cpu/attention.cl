@@ -221,12 +221,16 @@ INLINE void score_rows(int rows, const i64 row[ROWS], KEY_SPACE const real *k, c
     }
 }
 
-/* Have the beginnings of ROWS keys near: the processor sees the rest of each coming. */
+/* Have the beginnings of ROWS keys near: the processor sees the rest of each coming. Converted ones are private and just written. */
 INLINE void fetch_beginnings(KEY_SPACE const real *k, i64 l) {
+#if STORED_IS_REAL
     UNROLL for (int r = 0; r < ROWS; r++) {
         FETCH(k + r * l);
         FETCH(k + r * l + 64 / sizeof(real)); /* and the next line */
     }
+#else
+    (void)k, (void)l;
+#endif
 }
 
 /* The scores of the keys that block n visits, of which the first is key `at` of the tile. */
