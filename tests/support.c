@@ -40,10 +40,10 @@ uint64_t test_seed(void) {
     return seed;
 }
 
-bool test_draws(int n) {
+bool test_draws(size_t n, size_t count) {
     const char *share = getenv("CLATTN_TEST_SHARE");
-    const uint64_t of = share ? strtoull(share, NULL, 10) : 1;
-    return of < 2 || ((uint64_t)n + test_seed()) % of == 0;
+    const uint64_t asked = share ? strtoull(share, NULL, 10) : 1, of = asked < count ? asked : count;
+    return of < 2 || (n + test_seed()) % of == 0;
 }
 
 /* splitmix64 */

@@ -173,8 +173,9 @@ typedef struct test_device {
     char why[256];           /* then why not */
 } test_device;
 
-/* Whether a run takes case n: all of them do, or where $CLATTN_TEST_SHARE is set, one of so many, drawn by the seed. */
-bool test_draws(int n);
+/* Whether a run takes case n of count: all of them do, or where $CLATTN_TEST_SHARE is set, one of so many, drawn by the seed; of fewer
+ * cases than that one is taken. */
+bool test_draws(size_t n, size_t count);
 
 /* Every device there could be: native at each level, the reference, and each OpenCL device in each kernel family. Opened
  * once a process, those not there are printed as skipped. $CLATTN_TEST_DEVICES (patterns of names, as a shell has

@@ -300,7 +300,7 @@ static void check_outputs(clattn_context *context, const attention_problem *p, c
 /* From a case that is drawn on: programs are built for the first cases alone, see support.c. */
 START_TEST(every_case_on_every_row) {
     const size_t n = (size_t)(test_seed() % COUNT(cases) + (uint64_t)_i) % COUNT(cases);
-    if (!test_draws((int)n)) return;
+    if (!test_draws(n, COUNT(cases))) return;
     attention_problem p = make(&cases[n], n);
     attention_on_every_row(&p, check_outputs);
     attention_on_every_device(&p, check_outputs);
@@ -360,21 +360,21 @@ static void check_fragments(const by_fragments *by, const attention_problem *p, 
 }
 
 /* The f32 cases again by the rows for matrix units, as they are emulated; in some of them heads are larger. A compilation takes
- * seconds: a run takes one layout, drawn by the seed, in one type. CLATTN_TEST_LAYOUTS=1 takes all. */
+ * seconds: a run takes NVIDIA's layout and one other, drawn by the seed, each in one type. CLATTN_TEST_LAYOUTS=1 takes all. */
 START_TEST(every_case_by_fragments) {
     static const by_fragments by = {CLATTN_ALGORITHM_FUSED, {"attention_mma", ""}};
     const option_case *o = &cases[_i];
     if (o->c.dtype || o->c.head_dim > 64 || o->c.value_dim > 64 || o->c.amplitude > 1) return; /* f32 alone holds those numbers */
     const bool all = getenv("CLATTN_TEST_LAYOUTS") != NULL, wide = o->c.head_dim == 24 && !o->c.rotary;
     for (int layout = MMA_NVIDIA; layout <= MMA_XE16; layout++) {
-        if (!all && layout != MMA_NVIDIA + (int)(test_seed() % MMA_XE16)) continue;
+        if (!all && layout != MMA_NVIDIA && layout != MMA_CDNA + (int)(test_seed() % (MMA_XE16 - MMA_NVIDIA))) continue;
         option_case typed = *o;
         if (wide && largest_head(layout) > 64) {
             const bool largest = _i % 4 == 0 && largest_head(layout) == 256;
             typed.c.head_dim = largest ? 200 : 100;
             typed.c.value_dim = 120;
         }
-        typed.c.dtype = (all ? (uint64_t)(_i + layout) : test_seed() / MMA_XE16) % 2 ? CLATTN_F16 : CLATTN_BF16;
+        typed.c.dtype = (all ? (uint64_t)(_i + layout) : test_seed() / 4) % 2 ? CLATTN_F16 : CLATTN_BF16;
         attention_problem p = make(&typed, (uint64_t)_i);
         check_fragments(&by, &p, LAYOUT_BHLD, o->c.name, layout, false);
         attention_problem_free(&p);
@@ -404,7 +404,7 @@ END_TEST
 /* The same cases in bf16 by the native rows of tiles: by the processor's where it has some, and emulated. */
 START_TEST(every_case_by_tiles) {
     option_case o = cases[_i];
-    if (!test_draws(_i)) return;
+    if (!test_draws((size_t)_i, COUNT(cases))) return;
     if (o.c.dtype || o.c.amplitude > 1) return; /* f32 alone holds those numbers */
     o.c.dtype = CLATTN_BF16;
     if (_i % 2) o.c.head_dim += 64, o.c.value_dim += 40;
@@ -703,7 +703,7 @@ static clattn_context *open_with(const char *device, int threads, int work_group
 START_TEST(threads_change_nothing) {
     clattn_context *one = open_with("native", 1, 0), *two = open_with("native", 2, 0);
     for (size_t n = 0; n < COUNT(cases); n++) {
-        if (!test_draws((int)n)) continue;
+        if (!test_draws(n, COUNT(cases))) continue;
         attention_problem p = make(&cases[n], n);
         for (clattn_algorithm a = CLATTN_ALGORITHM_STAGED; a <= CLATTN_ALGORITHM_SPLIT; a++) {
             const clattn_attention_desc desc = attention_desc(&p, LAYOUT_BHLD, attention_outputs(&p, a));

@@ -141,7 +141,7 @@ static void sum_up(lab_run *run, turns *all, rival *ours) {
     timing->ours_ms = ours->is_there ? bench_stats_of(all->ours + 1, count).median : NAN;
     lab_judge_timing(timing, run->step, &run->step->timed, &ours->limits);
     lab_reply reply;
-    if (!timing->is_believed && ask_limits(ours, &reply)) lab_judge_timing(timing, run->step, &run->step->timed, &ours->limits);
+    if (!timing->is_believed && ours->is_there && ask_limits(ours, &reply)) lab_judge_timing(timing, run->step, &run->step->timed, &ours->limits);
 }
 
 bool lab_time(lab_run *run) {

@@ -19,21 +19,21 @@ typedef clattn__oracle_attention_args oracle;
 
 /* A sum with what its roundings lost (Knuth, TAOCP 4.2.2, theorem B; Ogita, Rump and Oishi 2005, algorithm 4.4): its error does not
  * grow with the number of terms, so that f64 results of long rows can be judged by it. */
-typedef struct exact_sum {
+typedef struct compensated {
     double sum, lost;
-} exact_sum;
+} compensated;
 
-static void add(exact_sum *s, double term) {
+static void add(compensated *s, double term) {
     const double sum = s->sum + term, added = sum - s->sum;
     s->lost += (s->sum - (sum - added)) + (term - added);
     s->sum = sum;
 }
 
 /* Infinite terms and NaN lose nothing that could be told. */
-static double total(const exact_sum *s) { return isfinite(s->sum) ? s->sum + s->lost : s->sum; }
+static double total(const compensated *s) { return isfinite(s->sum) ? s->sum + s->lost : s->sum; }
 
 static double dot(const double *x, const double *y, i64 count) {
-    exact_sum s = {0, 0};
+    compensated s = {0, 0};
     for (i64 n = 0; n < count; n++) add(&s, x[n] * y[n]);
     return total(&s);
 }
@@ -200,7 +200,7 @@ static double softmax(const oracle *a, const seat *m, i64 h, i64 i, double *row)
     }
     /* Any shift gives the same quotient; the maximum keeps exp from overflowing. Without a finite score none is needed. */
     double shift = row_max == -INFINITY ? 0 : row_max;
-    exact_sum sum = {exp(sink - shift), 0};
+    compensated sum = {exp(sink - shift), 0};
     for (i64 j = 0; j < m->len_kv; j++) {
         if (is_live_key(a, m, h, i, j)) add(&sum, exp(row[j] - shift));
     }
@@ -215,7 +215,7 @@ static double softmax(const oracle *a, const seat *m, i64 h, i64 i, double *row)
 static void weigh_values(const oracle *a, const seat *m, i64 h, i64 i, const double *weight, const double *v) {
     const i64 value_dim = a->v.size[3];
     for (i64 d = 0; d < value_dim; d++) {
-        exact_sum sum = {0, 0};
+        compensated sum = {0, 0};
         for (i64 j = 0; j < m->len_kv; j++) {
             if (is_live_key(a, m, h, i, j)) add(&sum, weight[j] * v[j * value_dim + d]);
         }

@@ -226,7 +226,7 @@ INLINE void fetch_beginnings(KEY_SPACE const real *k, i64 l) {
 #if STORED_IS_REAL
     UNROLL for (int r = 0; r < ROWS; r++) {
         FETCH(k + r * l);
-        FETCH(k + r * l + 64 / sizeof(real)); /* and the next line */
+        FETCH(k + r * l + LINE); /* and the next one */
     }
 #else
     (void)k, (void)l;
