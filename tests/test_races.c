@@ -415,12 +415,12 @@ START_TEST(row_is_clean) {
     const bool is_drawn = watched != UNINITIALIZED || test_draws((size_t)_i, clattn__row_count);
     /* A long run leaves out what every other run has watched. */
     if (only ? strcmp(row->name, only) != 0 : is_long && watched != UNINITIALIZED && !takes_long(row)) return;
-    if (!only && !is_long && (takes_long(row) || !is_drawn)) {
-        printf("%-22s not run: %sleft to `./run test --long`\n", row->name, is_drawn ? "" : "not drawn, ");
-        return;
-    }
     if (blind_spot(row)) {
         printf("%-22s not run: %s\n", row->name, blind_spot(row));
+        return;
+    }
+    if (!only && !is_long && (takes_long(row) || !is_drawn)) {
+        printf("%-22s not run: %sleft to `./run test --long`\n", row->name, is_drawn ? "" : "not drawn, ");
         return;
     }
     clattn__text shapes = {0};
